@@ -13,12 +13,12 @@ static int run(struct kedge__ahead *a, struct kedge__error *err)
 {
 	kedge_t *k = a->k;
 	struct kedge__job_level *l2 = &k->levels.at[KEDGE__L2];
-	const struct kedge__twin_place place = {.cat = l2->flush,
-						.version = a->version,
-						.rank = (uint32_t)k->group.rank,
-						.sync = k->set.sync,
-						.io = kedge__job_settings_io(&k->set),
-						.bucket = &k->bucket};
+	const struct kedge__companion_place place = {.cat = l2->flush,
+						     .version = a->version,
+						     .rank = (uint32_t)k->group.rank,
+						     .sync = k->set.sync,
+						     .io = kedge__job_settings_io(&k->set),
+						     .bucket = &k->bucket};
 	int rc = kedge__l2_check(k, err);
 
 	if (!rc)
@@ -26,7 +26,7 @@ static int run(struct kedge__ahead *a, struct kedge__error *err)
 	a->pinned = !rc;
 	if (!rc)
 		rc = kedge__catalog_scan(l2->flush, err);
-	return rc ? rc : kedge__twin_run(a->twin, &place, err);
+	return rc ? rc : kedge__companion_run(a->companion, &place, err);
 }
 
 static void ahead_run(void *ctx)
@@ -46,7 +46,7 @@ static void ahead_free(void *ctx)
 {
 	struct kedge__ahead *a = ctx;
 
-	kedge__twin_free(a->twin);
+	kedge__companion_free(a->companion);
 	if (a->pinned)
 		kedge__catalog_unpin(a->k->levels.at[KEDGE__L2].write);
 	kedge__free(a);
@@ -61,7 +61,7 @@ void kedge__ahead_begin(struct kedge__version *v)
 		return;
 	a->k = v->k;
 	a->version = v->version;
-	if (kedge__twin_new(&a->twin, NULL) || kedge__worker_submit(v->k->flusher, ahead_run, a, NULL)) {
+	if (kedge__companion_new(&a->companion, NULL) || kedge__worker_submit(v->k->flusher, ahead_run, a, NULL)) {
 		ahead_free(a);
 		return;
 	}
@@ -71,7 +71,7 @@ void kedge__ahead_begin(struct kedge__version *v)
 void kedge__ahead_decide(struct kedge__version *v)
 {
 	if (v->ahead && (!v->l2.due || v->l2.form != KEDGE__L2_COPY))
-		kedge__twin_give_up(v->ahead->twin);
+		kedge__companion_give_up(v->ahead->companion);
 }
 
 void kedge__ahead_drop(struct kedge__version *v)
@@ -81,7 +81,7 @@ void kedge__ahead_drop(struct kedge__version *v)
 	v->ahead = NULL;
 	if (!a)
 		return;
-	kedge__twin_give_up(a->twin);
+	kedge__companion_give_up(a->companion);
 	(void)kedge__worker_submit(a->k->flusher, ahead_free, a, NULL);
 }
 
@@ -92,7 +92,7 @@ void kedge__ahead_end(struct kedge__version *v)
 	v->ahead = NULL;
 }
 
-struct kedge__twin *kedge__ahead_twin(const struct kedge__version *v)
+struct kedge__companion *kedge__ahead_companion(const struct kedge__version *v)
 {
-	return v->ahead ? v->ahead->twin : NULL;
+	return v->ahead ? v->ahead->companion : NULL;
 }

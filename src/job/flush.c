@@ -65,7 +65,7 @@ static int copy_lineage(struct kedge__version *v, struct kedge__error *err)
 				 ? 0
 				 : kedge__level_copy(from, to, list[i], (uint32_t)k->group.rank, k->set.sync,
 						     kedge__job_settings_io(&k->set), &k->bucket,
-						     list[i] == v->version ? kedge__ahead_twin(v) : NULL,
+						     list[i] == v->version ? kedge__ahead_companion(v) : NULL,
 						     kedge__state_progress_bytes, &p, &part.part, err);
 		while (rc && kedge__stage_again(k->levels.at[KEDGE__L2].stage));
 		if (!rc)

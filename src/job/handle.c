@@ -81,7 +81,7 @@ static void handle_free(kedge_t *k)
 	kedge__track_free(k);
 	kedge__image_done(k);
 	kedge__files_free(k);
-	kedge__staging_done(k);
+	kedge__gpu_ways_done(k);
 	kedge__mirrors_done(k);
 	kedge__gpus_done(k);
 	kedge__regions_done(k);

@@ -36,7 +36,7 @@
 #include "job/run.h"
 #include "job/seal.h"
 #include "job/shields.h"
-#include "job/staging.h"
+#include "job/gpu_ways.h"
 #include "job/state.h"
 #include "job/track.h"
 #include "job/aggregate.h"
@@ -66,7 +66,7 @@ struct kedge {
 	struct kedge__job_gpus gpus;
 	struct kedge__job_mirrors mirrors;
 	struct kedge__job_device device;
-	struct kedge__job_staging staging;
+	struct kedge__job_gpu_ways gpu_ways;
 	KEDGE__ARRAY(struct kedge__job_file) files;
 	struct kedge__job_track track;
 	struct kedge__job_image image;

@@ -145,7 +145,7 @@ static int devices_find(kedge_t *k, const struct kedge__segment *top, struct ked
 			rc = kedge__gpus_wait(k, memory.device, err);
 		if (rc || memory.kind != KEDGE__MEMORY_DEVICE || !r->bytes)
 			continue;
-		rc = kedge__staging_need(k, memory.device, bytes, &targets[i].device, err);
+		rc = kedge__gpu_ways_need(k, memory.device, bytes, &targets[i].device, err);
 		if (!rc && memory.bytes && memory.bytes < r->bytes)
 			rc =
 			    kedge__error_set(err, KEDGE_E_MISMATCH, 0,

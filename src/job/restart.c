@@ -81,7 +81,7 @@ static int target_set(kedge_t *k, const struct kedge__region *r, size_t stored, 
 
 	*out = (struct kedge__restore_target){.region = stored, .data = r->data};
 	if (is_far(r))
-		rc = kedge__staging_need(k, r->memory.device, far, &out->device, err);
+		rc = kedge__gpu_ways_need(k, r->memory.device, far, &out->device, err);
 	else if (r->memory.kind == KEDGE__MEMORY_MANAGED && r->memory.device >= 0 && !r->file)
 		rc = kedge__gpus_wait(k, r->memory.device, err);
 	return rc ? kedge__error_prefix(err, "region \"%s\"", r->name) : 0;

@@ -84,7 +84,7 @@ static int segment_write(struct kedge__version *v, struct kedge__error *err)
 		return rc;
 	spec_fill(v, &spec);
 	kedge__ahead_begin(v);
-	spec.twin = kedge__ahead_twin(v);
+	spec.companion = kedge__ahead_companion(v);
 	spec.progress = kedge__state_progress_bytes;
 	spec.progress_ctx = &p;
 	rc = kedge__segment_write(cat, k->pool, &spec, &v->part, &v->stats, err);

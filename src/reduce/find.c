@@ -335,7 +335,7 @@ static int give_up_device(struct kedge__reducer *r, struct kedge__error *why, st
 		   "chunks of regions on the GPU are looked up on the host, because memory is short: %s",
 		   kedge__error_text(why));
 	kedge__error_done(why);
-	r->twins->no_finder = true; /* or the host would make one for each version */
+	r->replicas->no_finder = true; /* or the host would make one for each version */
 	kedge__gpu_finder_end(r);
 	kedge__large_free(t->origins, t->changes * sizeof(*t->origins));
 	t->origins = NULL;

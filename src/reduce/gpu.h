@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu.h: a reducer whose image is on a GPU. The host has all that it has for any image; the device has twins of what its
+ * gpu.h: a reducer whose image is on a GPU. The host has all that it has for any image; the device has replicas of what its
  * kernels look at, so that neither the data nor the digests of what did not change cross the bus:
  *
  *   gpu_columns.c  digests and ages of the last version
  *   gpu_pass.c     the hash pass, which makes the same lists as hash_pass.c, and the literals
  *   gpu_lists.c    these lists, to the host
  *   gpu_pack.c     literals that are packed before they come to the host
- *   gpu_finder.c   the finder, which is on the device alone, and a twin of the log
+ *   gpu_finder.c   the finder, which is on the device alone, and a replica of the log
  *
- * Twins can be made again from what the host has at any time, and are given up when memory of the device is short.
+ * Replicas can be made again from what the host has at any time, and are given up when memory of the device is short.
  */
 #ifndef KEDGE_REDUCE_GPU_H
 #define KEDGE_REDUCE_GPU_H
@@ -47,7 +47,7 @@ struct kedge__gpu_packing {
 };
 
 /* What a reducer has on a device. */
-struct kedge__gpu_twins {
+struct kedge__gpu_replicas {
 	struct kedge__gpu *gpu;
 	struct kedge__gpu_pass *pass;
 	/* Of the last version. Chunk I of a region is number `place` + I. */
@@ -94,10 +94,10 @@ void kedge__gpu_array_done(struct kedge__gpu *g, struct kedge__gpu_array *a);
 
 /* ------------------------------------------------------------------ gpu_columns.c */
 
-/* Twins on GPU, with all regions of the version in progress in their places. */
+/* Replicas on GPU, with all regions of the version in progress in their places. */
 int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err);
 /* Nothing is on a device any more. */
-void kedge__gpu_twins_drop(struct kedge__reducer *r);
+void kedge__gpu_replicas_drop(struct kedge__reducer *r);
 /* Ages are counted from BY epochs later on. */
 void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by);
 
@@ -127,7 +127,7 @@ int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err);
 
 /* ------------------------------------------------------------------ gpu_pack.c */
 
-/* Whether literals of the version in progress are packed on the device is in twins->packing.on then. */
+/* Whether literals of the version in progress are packed on the device is in replicas->packing.on then. */
 int kedge__gpu_packing_begin(struct kedge__reducer *r, struct kedge__error *err);
 /* Literals of slabs [FIRST, END) are on the device, in lists, by work on KEDGE__GPU_PACK, and have their places. */
 int kedge__gpu_packing_take(struct kedge__reducer *r, uint64_t first, uint64_t end, bool found, struct kedge__error *err);
@@ -136,11 +136,11 @@ int kedge__gpu_packing_end(struct kedge__reducer *r, struct kedge__error *err);
 /* They are taken from the beginning; nothing is under way. */
 void kedge__gpu_packing_again(struct kedge__reducer *r);
 /* Whether those of REGION are packed. */
-static inline bool kedge__gpu_packing_is(const struct kedge__gpu_twins *w, size_t region)
+static inline bool kedge__gpu_packing_is(const struct kedge__gpu_replicas *w, size_t region)
 {
 	return w->packing.on && w->packing.regions.at[region].how.codec != KEDGE__GPU_NONE;
 }
-void kedge__gpu_packing_done(struct kedge__gpu_twins *w);
+void kedge__gpu_packing_done(struct kedge__gpu_replicas *w);
 
 /* ------------------------------------------------------------------ gpu_novelty.c */
 
@@ -159,7 +159,7 @@ bool kedge__gpu_search(const struct kedge__reducer *r, struct kedge__gpu_novelty
 /* ------------------------------------------------------------------ gpu_finder.c */
 
 struct kedge__gpu_finder {
-	struct kedge__gpu_twins *twins;
+	struct kedge__gpu_replicas *replicas;
 	struct kedge__gpu_array buckets;
 	struct kedge__gpu_array log;    /* struct kedge__past, as long as there is a finder */
 	struct kedge__gpu_array tables; /* what is sent for each step, and at the end how many probes each slab has */
@@ -171,7 +171,7 @@ struct kedge__gpu_finder {
 	uint64_t staged_bytes;
 };
 
-/* From now on, the finder of R is on the device that has its twins. There is none to begin with. */
+/* From now on, the finder of R is on the device that has its replicas. There is none to begin with. */
 int kedge__gpu_finder_begin(struct kedge__reducer *r, struct kedge__error *err);
 /* And from now on it is on the host again: it is made again when it is needed. Accepts one whose finder is on the host. */
 void kedge__gpu_finder_end(struct kedge__reducer *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_columns.c: twins of the last version's digests and ages on a device. A region has a place there for as long as it
- * fits; one that is new, or has outgrown its place, is put behind all others, and when there is no room left, all are
- * laid out again. What is in their places is sent from the host only when the device does not have it.
+ * gpu_columns.c: replicas of the last version's digests and ages on a device. A region has a place there for as long as
+ * it fits; one that is new, or has outgrown its place, is put behind all others, and when there is no room left, all
+ * are laid out again. What is in their places is sent from the host only when the device does not have it.
  */
 #include "reduce/gpu.h"
 
@@ -26,9 +26,9 @@ void kedge__gpu_array_done(struct kedge__gpu *g, struct kedge__gpu_array *a)
 	*a = (struct kedge__gpu_array){0};
 }
 
-void kedge__gpu_twins_drop(struct kedge__reducer *r)
+void kedge__gpu_replicas_drop(struct kedge__reducer *r)
 {
-	struct kedge__gpu_twins *t = r->twins;
+	struct kedge__gpu_replicas *t = r->replicas;
 
 	if (!t)
 		return;
@@ -49,19 +49,19 @@ void kedge__gpu_twins_drop(struct kedge__reducer *r)
 	kedge__gpu_unpin(t->gpu, t->slab_list);
 	kedge__array_done(&t->starts);
 	kedge__free(t);
-	r->twins = NULL;
+	r->replicas = NULL;
 	for (size_t i = 0; i < r->last.regions.count; i++)
 		r->last.regions.at[i]->place_room = 0;
 }
 
-static int twins_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err)
+static int replicas_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *t;
+	struct kedge__gpu_replicas *t;
 	int rc;
 
-	if (r->twins && r->twins->gpu != gpu)
-		kedge__gpu_twins_drop(r);
-	if (r->twins)
+	if (r->replicas && r->replicas->gpu != gpu)
+		kedge__gpu_replicas_drop(r);
+	if (r->replicas)
 		return 0;
 	t = kedge__calloc(1, sizeof(*t));
 	if (!t)
@@ -72,7 +72,7 @@ static int twins_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct k
 		kedge__free(t);
 		return rc;
 	}
-	r->twins = t;
+	r->replicas = t;
 	return 0;
 }
 
@@ -87,8 +87,8 @@ static int send_flat(const struct kedge__reducer *r, const struct kedge__last_re
 	int rc = digests ? 0 : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = kedge__gpu_copy_in(r->twins->gpu, KEDGE__GPU_WORK,
-					r->twins->digests.at + (g->place + first) * sizeof(*digests), digests,
+		rc = kedge__gpu_copy_in(r->replicas->gpu, KEDGE__GPU_WORK,
+					r->replicas->digests.at + (g->place + first) * sizeof(*digests), digests,
 					n * sizeof(*digests), err);
 	kedge__free(digests);
 	return rc;
@@ -97,7 +97,7 @@ static int send_flat(const struct kedge__reducer *r, const struct kedge__last_re
 /* What the host has of region G. */
 static int region_send(const struct kedge__reducer *r, const struct kedge__last_region *g, struct kedge__error *err)
 {
-	const struct kedge__gpu_twins *t = r->twins;
+	const struct kedge__gpu_replicas *t = r->replicas;
 	uint64_t chunks = g->known ? kedge__chunks_of(g->bytes, r->options.chunk) : 0;
 	int rc = kedge__gpu_copy_in(t->gpu, KEDGE__GPU_WORK, t->digests.at + g->place * sizeof(*g->digests), g->digests,
 				    chunks * sizeof(*g->digests), err);
@@ -124,7 +124,7 @@ static uint64_t rooms_of(const struct kedge__reducer *r)
 /* All regions, one behind the other, from what the host has. */
 static int lay_out(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *t = r->twins;
+	struct kedge__gpu_replicas *t = r->replicas;
 	uint64_t rooms = rooms_of(r), wanted = t->room ? rooms + rooms / 8 : rooms; /* what grew once grows again */
 	int rc = 0;
 
@@ -152,36 +152,36 @@ static int lay_out(struct kedge__reducer *r, struct kedge__error *err)
 /* A place behind all others. */
 static int region_move(struct kedge__reducer *r, struct kedge__last_region *g, struct kedge__error *err)
 {
-	g->place = r->twins->used;
+	g->place = r->replicas->used;
 	g->place_room = g->room;
-	r->twins->used += g->room;
+	r->replicas->used += g->room;
 	return region_send(r, g, err);
 }
 
 int kedge__gpu_columns_need(struct kedge__reducer *r, struct kedge__gpu *gpu, struct kedge__error *err)
 {
-	int rc = twins_need(r, gpu, err);
+	int rc = replicas_need(r, gpu, err);
 	uint64_t more = 0;
 
-	if (!rc && !r->record.finder.device && !r->twins->no_finder && kedge__reducer_remembers(r->options.id))
+	if (!rc && !r->record.finder.device && !r->replicas->no_finder && kedge__reducer_remembers(r->options.id))
 		rc = kedge__gpu_finder_begin(r, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < r->last.regions.count; i++)
 		if (r->last.regions.at[i]->place_room < r->last.regions.at[i]->room)
 			more += r->last.regions.at[i]->room;
-	if (!r->twins->current || more > r->twins->room - r->twins->used)
+	if (!r->replicas->current || more > r->replicas->room - r->replicas->used)
 		return lay_out(r, err);
 	for (size_t i = 0; more && i < r->last.regions.count && !rc; i++)
 		if (r->last.regions.at[i]->place_room < r->last.regions.at[i]->room)
 			rc = region_move(r, r->last.regions.at[i], err);
-	r->twins->current = !rc;
+	r->replicas->current = !rc;
 	return rc;
 }
 
 void kedge__gpu_columns_rejuvenate(struct kedge__reducer *r, uint32_t by)
 {
-	struct kedge__gpu_twins *t = r->twins;
+	struct kedge__gpu_replicas *t = r->replicas;
 	struct kedge_ages_args a = {.ages = t->ages.at, .count = t->used, .by = by};
 	uint64_t blocks = (t->used + KEDGE_THREADS - 1) / KEDGE_THREADS;
 

@@ -31,10 +31,10 @@ static int staged_reserve(struct kedge__gpu_finder *f, uint64_t bytes, struct ke
 
 	if (bytes <= f->staged_bytes)
 		return 0;
-	kedge__gpu_unpin(f->twins->gpu, f->staged);
+	kedge__gpu_unpin(f->replicas->gpu, f->staged);
 	f->staged = NULL;
 	f->staged_bytes = 0;
-	rc = kedge__gpu_pin(f->twins->gpu, (size_t)bytes, &memory, err);
+	rc = kedge__gpu_pin(f->replicas->gpu, (size_t)bytes, &memory, err);
 	if (rc)
 		return rc;
 	f->staged = memory;
@@ -45,7 +45,7 @@ static int staged_reserve(struct kedge__gpu_finder *f, uint64_t bytes, struct ke
 static int on_gpu_alloc(struct kedge__finder *x, struct kedge__error *err)
 {
 	struct kedge__gpu_finder *f = x->device;
-	struct kedge__gpu *gpu = f->twins->gpu;
+	struct kedge__gpu *gpu = f->replicas->gpu;
 	int rc = kedge__gpu_array_need(gpu, &f->buckets, kedge__finder_bytes(x), err);
 
 	if (!rc)
@@ -59,14 +59,14 @@ static void on_gpu_release(struct kedge__finder *x)
 {
 	struct kedge__gpu_finder *f = x->device;
 
-	kedge__gpu_array_done(f->twins->gpu, &f->buckets);
-	kedge__gpu_array_done(f->twins->gpu, &f->log);
+	kedge__gpu_array_done(f->replicas->gpu, &f->buckets);
+	kedge__gpu_array_done(f->replicas->gpu, &f->log);
 }
 
-/* Who has no twins has no finder on the device. */
-static int twins_check(const struct kedge__reducer *r, struct kedge__error *err)
+/* Who has no replicas has no finder on the device. */
+static int replicas_check(const struct kedge__reducer *r, struct kedge__error *err)
 {
-	return r->twins->current && r->twins->listed
+	return r->replicas->current && r->replicas->listed
 		   ? 0
 		   : kedge__error_set(err, KEDGE_E_NOMEM, 0, "the GPU does not have what is looked up");
 }
@@ -143,7 +143,7 @@ static int step_begin(struct step *s, struct kedge__reducer *r, size_t slabs, st
 {
 	const struct kedge__record *rec = &r->record;
 	struct kedge__gpu_finder *f = rec->finder.device;
-	const struct kedge__gpu_twins *c = f->twins;
+	const struct kedge__gpu_replicas *c = f->replicas;
 	struct layout l = layout_of(r, slabs);
 	int rc = kedge__gpu_array_need(c->gpu, &f->tables, l.end, err);
 
@@ -325,7 +325,7 @@ static int run_slabs(struct step *s, const char *probes, const char *kernel, con
 static int log_upload(const struct kedge__reducer *r, struct kedge__gpu_finder *f, struct kedge__error *err)
 {
 	const struct kedge__log *log = &r->record.log;
-	struct kedge__gpu *gpu = f->twins->gpu;
+	struct kedge__gpu *gpu = f->replicas->gpu;
 	uint64_t bytes = log->room * sizeof(*log->at);
 	int rc = kedge__gpu_array_need(gpu, &f->log, bytes, err);
 
@@ -363,7 +363,7 @@ static int on_gpu_build(struct kedge__reducer *r, struct kedge__error *err)
 	struct kedge__gpu_finder *f = r->record.finder.device;
 	struct step s;
 	uint64_t hits, slabs = 0;
-	int rc = twins_check(r, err);
+	int rc = replicas_check(r, err);
 
 	for (size_t i = 0; i < r->last.regions.count; i++)
 		slabs += slabs_known(r->last.regions.at[i]);
@@ -404,7 +404,7 @@ static int find_run(struct kedge__reducer *r, bool sample, uint64_t *hits, struc
 {
 	struct kedge__txn *t = &r->txn;
 	struct step s;
-	int rc = twins_check(r, err);
+	int rc = replicas_check(r, err);
 
 	if (!rc)
 		rc = step_begin(&s, r, t->slabs.count, err);
@@ -447,13 +447,13 @@ kedge__gpu_address kedge__gpu_origins(const struct kedge__reducer *r)
 static bool on_gpu_prepare(struct kedge__reducer *r, uint64_t n)
 {
 	(void)n;
-	return twins_check(r, NULL) == 0;
+	return replicas_check(r, NULL) == 0;
 }
 
 /* The log has grown, and its entries are where they were. */
 static int log_grow(const struct kedge__reducer *r, struct kedge__gpu_finder *f)
 {
-	struct kedge__gpu *gpu = f->twins->gpu;
+	struct kedge__gpu *gpu = f->replicas->gpu;
 	struct kedge__gpu_array grown = {0};
 	uint64_t bytes = r->record.log.room * sizeof(struct kedge__past);
 	int rc;
@@ -539,7 +539,7 @@ static int changes_run(struct kedge__reducer *r, const char *kernel)
 	const struct kedge__gpu_finder *f = r->record.finder.device;
 	struct step s;
 	uint64_t hits;
-	int rc = twins_check(r, NULL);
+	int rc = replicas_check(r, NULL);
 
 	if (!rc)
 		rc = step_begin(&s, r, r->txn.slabs.count, NULL);
@@ -563,7 +563,7 @@ static void on_gpu_take_out(struct kedge__reducer *r)
 static int adopt_run(struct kedge__reducer *r)
 {
 	const struct kedge__gpu_finder *f = r->record.finder.device;
-	const struct kedge__gpu_twins *c = f->twins;
+	const struct kedge__gpu_replicas *c = f->replicas;
 	struct step s;
 	uint64_t hits;
 	int rc = c->current && c->listed && f->origin_count == r->txn.changes ? 0 : KEDGE_E_STATE;
@@ -612,7 +612,7 @@ int kedge__gpu_finder_begin(struct kedge__reducer *r, struct kedge__error *err)
 		return kedge__error_nomem(err);
 	kedge__gpu_finder_end(r);
 	kedge__finder_drop(&r->record.finder);
-	f->twins = r->twins;
+	f->replicas = r->replicas;
 	r->record.finder.device = f;
 	r->record.finder.ops = &kedge__finder_on_gpu;
 	return 0;
@@ -626,7 +626,7 @@ void kedge__gpu_finder_end(struct kedge__reducer *r)
 
 	if (!f)
 		return;
-	gpu = f->twins->gpu;
+	gpu = f->replicas->gpu;
 	kedge__finder_drop(x);
 	x->device = NULL;
 	x->ops = &kedge__finder_here;

@@ -19,7 +19,7 @@ static uint64_t known_there(const struct kedge__reducer *r, const struct kedge__
 }
 
 /* With w->sparing, nothing is put on the device that is not waited for. */
-static int bytes_fetch(struct kedge__gpu_twins *w, void *to, kedge__gpu_address from, uint64_t bytes,
+static int bytes_fetch(struct kedge__gpu_replicas *w, void *to, kedge__gpu_address from, uint64_t bytes,
 		       struct kedge__error *err)
 {
 	int rc = 0;
@@ -41,7 +41,7 @@ static int bytes_fetch(struct kedge__gpu_twins *w, void *to, kedge__gpu_address 
 static int changes_fetch(struct kedge__reducer *r, uint64_t changes, uint64_t fills, struct kedge__error *err)
 {
 	struct kedge__hash_worker *h = &r->txn.workers[0];
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = bytes_fetch(w, h->changes.at, w->changes.at, changes * sizeof(uint16_t), err);
 
 	if (!rc)
@@ -62,14 +62,15 @@ static int digests_fetch(struct kedge__reducer *r, size_t first, size_t end, str
 	uint64_t to = KEDGE__MIN(kedge__chunks_of(g->next_bytes, r->options.chunk),
 				 s->first + (end - first) * (KEDGE__SLAB_BYTES / r->options.chunk));
 
-	return bytes_fetch(r->twins, g->digests + from, r->twins->digests.at + (g->place + from) * sizeof(*g->digests),
+	return bytes_fetch(r->replicas, g->digests + from,
+			   r->replicas->digests.at + (g->place + from) * sizeof(*g->digests),
 			   (to - from) * sizeof(*g->digests), err);
 }
 
 static bool has_new_digests(const struct kedge__reducer *r, size_t i)
 {
 	const struct kedge__slab *s = &r->txn.slabs.at[i];
-	const struct kedge_slab *there = &r->twins->slab_list[i];
+	const struct kedge_slab *there = &r->replicas->slab_list[i];
 
 	return !s->flat && there->known < kedge__chunks_of(there->bytes, r->options.chunk);
 }
@@ -84,7 +85,7 @@ static int all_digests_fetch(struct kedge__reducer *r, struct kedge__error *err)
 		if (!has_new_digests(r, i))
 			continue;
 		while (end < t->slabs.count && t->slabs.at[end].region == t->slabs.at[i].region &&
-		       has_new_digests(r, end) && !r->twins->slab_list[end].known)
+		       has_new_digests(r, end) && !r->replicas->slab_list[end].known)
 			end++;
 		rc = digests_fetch(r, i, end, err);
 	}
@@ -110,12 +111,12 @@ static int origins_fetch(struct kedge__reducer *r, struct kedge__error *err)
 	struct kedge__txn *t = &r->txn;
 	kedge__gpu_address from = kedge__gpu_origins(r);
 
-	return from ? bytes_fetch(r->twins, t->origins, from, t->changes * sizeof(*t->origins), err) : 0;
+	return from ? bytes_fetch(r->replicas, t->origins, from, t->changes * sizeof(*t->origins), err) : 0;
 }
 
 static int fetch(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = changes_fetch(r, w->change_count, w->fill_count, err);
 
 	if (!rc)
@@ -128,7 +129,7 @@ static int fetch(struct kedge__reducer *r, struct kedge__error *err)
 /* Once more, without all that is not needed there any more: literals are on the host. */
 static int fetch_sparingly(struct kedge__reducer *r, struct kedge__error *why, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc;
 
 	kedge__log(KEDGE_LOG_NOTICE,
@@ -153,7 +154,7 @@ int kedge__gpu_lists_fetch(struct kedge__reducer *r, struct kedge__error *err)
 
 	if (t->listed)
 		return 0;
-	if (!kedge__lists_reserve(&t->workers[0], r->twins->change_count))
+	if (!kedge__lists_reserve(&t->workers[0], r->replicas->change_count))
 		return kedge__error_nomem(err);
 	rc = fetch(r, &why);
 	if (rc == KEDGE_E_NOMEM && !t->device) /* the application has gone on */

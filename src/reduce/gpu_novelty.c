@@ -11,7 +11,7 @@ struct kedge__gpu_novelty {
 
 struct kedge__gpu_novelty *kedge__gpu_novelty_get(const struct kedge__reducer *r, size_t room)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	struct kedge__gpu_novelty *n;
 	void *memory;
 
@@ -108,7 +108,7 @@ static int search_send(struct kedge__gpu_novelty *n, const struct kedge__digest 
 bool kedge__gpu_search(const struct kedge__reducer *r, struct kedge__gpu_novelty *n,
 		       const struct kedge__digest *digests, size_t count, const uint64_t *filter, size_t *found)
 {
-	struct kedge_search_args a = {.digests = r->twins->digests.at};
+	struct kedge_search_args a = {.digests = r->replicas->digests.at};
 	run_list runs = {0};
 	uint32_t result = 0;
 	bool ok = true;

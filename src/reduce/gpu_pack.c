@@ -9,7 +9,7 @@
 
 static struct kedge__gpu_packing *packing_of(const struct kedge__reducer *r)
 {
-	return &r->twins->packing;
+	return &r->replicas->packing;
 }
 
 /* ------------------------------------------------------------------ begin */
@@ -92,10 +92,10 @@ void kedge__gpu_packing_again(struct kedge__reducer *r)
 	for (size_t i = 0; i < p->regions.count; i++)
 		p->regions.at[i].end = 0;
 	p->first = p->cut = p->region = p->last = p->touched = p->blocks.count = 0;
-	kedge__gpu_packer_begin(p->packer, r->twins->literals);
+	kedge__gpu_packer_begin(p->packer, r->replicas->literals);
 }
 
-void kedge__gpu_packing_done(struct kedge__gpu_twins *w)
+void kedge__gpu_packing_done(struct kedge__gpu_replicas *w)
 {
 	struct kedge__gpu_packing *p = &w->packing;
 
@@ -137,7 +137,7 @@ static int blocks_cut(struct kedge__reducer *r, bool all, struct kedge__error *e
 		if (rc || p->region == p->last)
 			return rc;
 		if (p->regions.at[p->region + 1].end)
-			p->cut = r->twins->starts.at[p->region + 1];
+			p->cut = r->replicas->starts.at[p->region + 1];
 	}
 }
 
@@ -149,14 +149,14 @@ static int stage_move(struct kedge__reducer *r, struct kedge__error *err)
 	kedge__gpu_address stage = kedge__gpu_packer_stage(p->packer), from = stage + (p->cut - p->first);
 
 	p->first = (p->cut + 15) / 16 * 16; /* if nothing is left, the next region begins behind it */
-	return kedge__gpu_copy_within(r->twins->gpu, KEDGE__GPU_PACK, stage, from, left, err);
+	return kedge__gpu_copy_within(r->replicas->gpu, KEDGE__GPU_PACK, stage, from, left, err);
 }
 
 /* ------------------------------------------------------------------ slabs */
 
 static int slabs_gather(struct kedge__reducer *r, uint64_t first, uint64_t end, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 
 	if (first == end)
 		return 0;
@@ -188,7 +188,7 @@ static void slab_add(struct kedge__reducer *r, uint64_t i, uint64_t end)
 		p->touched++;
 		if (p->cut >= p->regions.at[p->last].end) { /* nothing is left */
 			p->region = region;
-			p->cut = r->twins->starts.at[region];
+			p->cut = r->replicas->starts.at[region];
 		}
 	}
 	p->regions.at[region].end = end;
@@ -203,7 +203,7 @@ int kedge__gpu_packing_take(struct kedge__reducer *r, uint64_t first, uint64_t e
 	int rc = 0;
 
 	for (uint64_t i = first; i < end && !rc; i++) {
-		uint64_t bytes = kedge__gpu_slab_literals(r, i, found), to = r->twins->at_list[i].literals + bytes;
+		uint64_t bytes = kedge__gpu_slab_literals(r, i, found), to = r->replicas->at_list[i].literals + bytes;
 
 		if (!bytes)
 			continue;
@@ -222,7 +222,7 @@ int kedge__gpu_packing_take(struct kedge__reducer *r, uint64_t first, uint64_t e
 /* ------------------------------------------------------------------ end */
 
 /* Where blocks are on the host; those of regions that are packed stay in the list. */
-static void blocks_place(struct kedge__gpu_twins *w, const uint32_t *sizes)
+static void blocks_place(struct kedge__gpu_replicas *w, const uint32_t *sizes)
 {
 	struct kedge__gpu_packing *p = &w->packing;
 	size_t kept = 0;
@@ -255,7 +255,7 @@ int kedge__gpu_packing_end(struct kedge__reducer *r, struct kedge__error *err)
 		rc = kedge__error_set(err, KEDGE_E_INTERNAL, 0, "%zu of %zu blocks came back from the GPU", count,
 				      p->blocks.count);
 	if (!rc)
-		blocks_place(r->twins, sizes);
+		blocks_place(r->replicas, sizes);
 	p->under_way = rc != 0;
 	return rc;
 }

@@ -59,7 +59,7 @@ static struct kedge_slab slab_next(const struct kedge__reducer *r, struct cursor
 }
 
 /* Pinned memory for what is sent and comes back of N slabs. */
-static int staged_need(struct kedge__gpu_twins *w, uint64_t n, struct kedge__error *err)
+static int staged_need(struct kedge__gpu_replicas *w, uint64_t n, struct kedge__error *err)
 {
 	uint64_t each = sizeof(*w->slab_list) + sizeof(*w->found_list) + sizeof(*w->at_list);
 	uint64_t all = n * each + KEDGE__GPU_SPARE;
@@ -84,7 +84,7 @@ static int staged_need(struct kedge__gpu_twins *w, uint64_t n, struct kedge__err
 
 static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t words = kedge__gpu_pass_words(r->options.chunk);
 	int rc = staged_need(w, n, err);
 
@@ -114,14 +114,14 @@ static int slabs_need(struct kedge__reducer *r, uint64_t n, struct kedge__error 
 
 /* The first wave has half as many slabs as others, so that the bus has something to do soon; and so has the last one,
  * after which there is nothing to be hashed while its literals cross it. */
-static uint64_t wave_begin(const struct kedge__gpu_twins *w, unsigned wave)
+static uint64_t wave_begin(const struct kedge__gpu_replicas *w, unsigned wave)
 {
 	if (wave == 0 || wave == w->waves)
 		return wave ? w->on.count : 0;
 	return w->on.count * (2 * wave - 1) / (2 * w->waves - 2);
 }
 
-static uint64_t wave_end(const struct kedge__gpu_twins *w, unsigned wave)
+static uint64_t wave_end(const struct kedge__gpu_replicas *w, unsigned wave)
 {
 	return wave_begin(w, wave + 1);
 }
@@ -130,7 +130,7 @@ static uint64_t wave_end(const struct kedge__gpu_twins *w, unsigned wave)
  * that one wave begins before the last blocks of the other have ended; what is done with a wave overtakes both. */
 static int wave_start(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	enum kedge__gpu_stream s = wave % 2 ? KEDGE__GPU_IN : KEDGE__GPU_PASS;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave), n = end - first;
 	int rc = kedge__gpu_copy_in(w->gpu, s, w->slabs.at + first * sizeof(*w->slab_list), w->slab_list + first,
@@ -159,7 +159,7 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 {
 	const struct kedge__txn *t = &r->txn;
 	struct cursor c = {.shift = kedge__gpu_shift(r->options.chunk)};
-	struct kedge__gpu_twins *w;
+	struct kedge__gpu_replicas *w;
 	uint64_t n = 0;
 	int rc = kedge__gpu_columns_need(r, t->device->gpu, err);
 
@@ -169,7 +169,7 @@ int kedge__gpu_pass_start(struct kedge__reducer *r, struct kedge__error *err)
 		rc = slabs_need(r, n, err);
 	if (rc)
 		return rc;
-	w = r->twins;
+	w = r->replicas;
 	if (n)
 		cursor_set(r, &c, 0);
 	w->on.odd = is_odd(t->image);
@@ -210,7 +210,7 @@ static bool is_cut(const struct kedge__reducer *r, const struct kedge__slab *s, 
 
 /* How many of the changes of slab I are of chunks that had a digest: they come first. Where some chunks had none, only
  * the list says it. */
-static size_t count_known(const struct kedge__gpu_twins *w, size_t i, uint64_t chunk, bool *unsure)
+static size_t count_known(const struct kedge__gpu_replicas *w, size_t i, uint64_t chunk, bool *unsure)
 {
 	const struct kedge_slab *there = &w->slab_list[i];
 	size_t changes = w->found_list[i].changes;
@@ -236,7 +236,7 @@ static bool is_flat(const struct kedge__reducer *r, const struct kedge__slab *s,
 /* The next slab of the version in progress, number I; its lists are behind those of all slabs before it. */
 static struct kedge__slab *slab_add(struct kedge__reducer *r, size_t i)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	const struct kedge_slab_found *f = &w->found_list[i];
 	struct kedge__txn *t = &r->txn;
 
@@ -256,7 +256,7 @@ static struct kedge__slab *slab_add(struct kedge__reducer *r, size_t i)
 /* What was found of slab I, as the host notes it. */
 static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	const struct kedge_slab_found *f = &w->found_list[i];
 	struct kedge__slab *s = slab_add(r, i);
 	struct kedge__last_region *g = r->txn.regions[s->region];
@@ -290,18 +290,18 @@ static int slab_take(struct kedge__reducer *r, size_t i, struct kedge__error *er
 
 uint64_t kedge__gpu_slab_literals(const struct kedge__reducer *r, size_t i, bool found)
 {
-	const struct kedge_slab_found *f = &r->twins->found_list[i];
+	const struct kedge_slab_found *f = &r->replicas->found_list[i];
 	uint64_t chunk = r->options.chunk, n = found ? f->literals : f->changes - f->fills;
 
 	if (r->txn.slabs.at[i].flat || !n)
 		return 0;
-	return n * chunk - (f->tail == KEDGE_TAIL_STORED ? chunk - r->twins->slab_list[i].bytes % chunk : 0);
+	return n * chunk - (f->tail == KEDGE_TAIL_STORED ? chunk - r->replicas->slab_list[i].bytes % chunk : 0);
 }
 
 /* Those of slab I come behind all others; those of a region begin at a multiple of START. */
 static void literals_place(struct kedge__reducer *r, size_t i, bool found)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t bytes = kedge__gpu_slab_literals(r, i, found);
 
 	for (; w->starts.count <= r->txn.slabs.at[i].region; w->starts.count++) {
@@ -318,7 +318,7 @@ static void literals_place(struct kedge__reducer *r, size_t i, bool found)
 static int whole_slabs_copy(struct kedge__reducer *r, uint64_t first, uint64_t end, bool found,
 			    struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = 0;
 
 	for (uint64_t i = first, next; i < end && !rc; i = next) {
@@ -341,7 +341,7 @@ static int whole_slabs_copy(struct kedge__reducer *r, uint64_t first, uint64_t e
 static int at_send(struct kedge__reducer *r, enum kedge__gpu_stream s, uint64_t first, uint64_t end,
 		   struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 
 	return kedge__gpu_copy_in(w->gpu, s, w->on.at + first * sizeof(*w->at_list), w->at_list + first,
 				  (end - first) * sizeof(*w->at_list), err);
@@ -350,7 +350,7 @@ static int at_send(struct kedge__reducer *r, enum kedge__gpu_stream s, uint64_t 
 /* ------------------------------------------------------------------ a wave, when it was hashed */
 
 /* Whether there is room for the lists so far. */
-static bool lists_fit(const struct kedge__gpu_twins *w)
+static bool lists_fit(const struct kedge__gpu_replicas *w)
 {
 	return w->change_count * sizeof(uint16_t) <= w->changes.bytes &&
 	       w->fresh_count * sizeof(struct kedge__digest) <= w->fresh.bytes &&
@@ -360,7 +360,7 @@ static bool lists_fit(const struct kedge__gpu_twins *w)
 /* Literals of slabs [FIRST, END), which are being listed. */
 static int wave_gather(struct kedge__reducer *r, unsigned wave, uint64_t first, uint64_t end, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, wave, err);
 
 	if (!rc)
@@ -376,7 +376,7 @@ static int wave_gather(struct kedge__reducer *r, unsigned wave, uint64_t first, 
  * bus. */
 static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t first = wave_begin(w, wave), end = wave_end(w, wave);
 	int rc = 0;
 
@@ -396,7 +396,7 @@ static int wave_finish(struct kedge__reducer *r, unsigned wave, uint64_t changes
 
 static int wave_take(struct kedge__reducer *r, unsigned wave, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t changes = w->change_count;
 	int rc = kedge__gpu_wait(w->gpu, wave, err);
 
@@ -409,7 +409,7 @@ static int wave_take(struct kedge__reducer *r, unsigned wave, struct kedge__erro
 }
 
 /* Flat slabs are no changes for the host; their lists, which are needed for their digests, come last. */
-static void flat_place(struct kedge__gpu_twins *w)
+static void flat_place(struct kedge__gpu_replicas *w)
 {
 	uint64_t changes = w->change_count, fills = w->fill_count;
 
@@ -426,7 +426,7 @@ static void flat_place(struct kedge__gpu_twins *w)
 /* Room for all lists, and some more. */
 static int lists_need(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t changes = w->change_count + w->flat_changes, fills = w->fill_count + w->flat_fills;
 	uint64_t fresh = w->flat_changes ? changes : w->fresh_count;
 	int rc;
@@ -454,7 +454,7 @@ static int lists_need(struct kedge__reducer *r, struct kedge__error *err)
 /* What was not listed yet, behind all else. */
 static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc;
 
 	flat_place(w);
@@ -474,7 +474,7 @@ static int lists_finish(struct kedge__reducer *r, struct kedge__error *err)
 /* Of slabs in which some chunks had no digest: how many of their changes did. */
 static int known_count(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint16_t *changes = kedge__malloc(KEDGE__SLAB_BYTES / KEDGE__CHUNK_MIN * sizeof(*changes));
 	int rc = changes ? 0 : kedge__error_nomem(err);
 
@@ -501,14 +501,14 @@ static int known_count(struct kedge__reducer *r, struct kedge__error *err)
  * is worth while if there are few; the version before says what is to be expected. Blocks have literals only. */
 static bool gathers_ahead(const struct kedge__reducer *r)
 {
-	return !r->txn.apart || (!r->twins->repeats && !r->twins->packing.on);
+	return !r->txn.apart || (!r->replicas->repeats && !r->replicas->packing.on);
 }
 
 /* Nothing has been taken yet. */
 static int taking_begin(struct kedge__reducer *r, struct kedge__error *err)
 {
 	const struct kedge__reduce_device *device = r->txn.device;
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc;
 
 	w->change_count = w->fill_count = w->fresh_count = w->flat_changes = w->flat_fills = w->literal_bytes = 0;
@@ -524,7 +524,7 @@ static int taking_begin(struct kedge__reducer *r, struct kedge__error *err)
 
 int kedge__gpu_hash_pass(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = taking_begin(r, err);
 
 	for (unsigned wave = 0; wave < w->waves && !rc; wave++)
@@ -549,7 +549,7 @@ static bool has_origins(const struct kedge__reducer *r)
 /* The finder left them there, if it is on the device. */
 static int origins_send(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	const struct kedge__txn *t = &r->txn;
 	int rc;
 
@@ -566,7 +566,7 @@ static int origins_send(struct kedge__reducer *r, struct kedge__error *err)
 /* Those that have an origin are not stored. */
 static int origins_count(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = origins_send(r, err);
 
 	if (!rc)
@@ -580,7 +580,7 @@ static int origins_count(struct kedge__reducer *r, struct kedge__error *err)
 /* To the stage, after what finds them. */
 static int literals_pack(struct kedge__reducer *r, bool found, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = kedge__gpu_record(w->gpu, KEDGE__GPU_WORK, BESIDE, err);
 
 	if (!rc)
@@ -595,7 +595,7 @@ static int literals_pack(struct kedge__reducer *r, bool found, struct kedge__err
 static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__error *err)
 {
 	const struct kedge__reduce_device *device = r->txn.device;
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	int rc = 0;
 
 	w->literal_bytes = w->starts.count = 0;
@@ -624,7 +624,7 @@ static int literals_gather(struct kedge__reducer *r, bool found, struct kedge__e
 static void repeats_learn(struct kedge__reducer *r)
 {
 	const struct kedge__txn *t = &r->txn;
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 
 	if (t->searched)
 		w->repeats = t->hits * MANY > t->changes - t->fills;
@@ -632,7 +632,7 @@ static void repeats_learn(struct kedge__reducer *r)
 
 int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	bool found = has_origins(r);
 	int rc = found && !w->streams ? origins_count(r, err) : 0;
 
@@ -647,7 +647,7 @@ int kedge__gpu_literals_fetch(struct kedge__reducer *r, struct kedge__error *err
 }
 
 /* Literals are behind each other, from the start of their region on. */
-static void point_behind(const struct kedge__gpu_twins *w, struct kedge__literal_list *list)
+static void point_behind(const struct kedge__gpu_replicas *w, struct kedge__literal_list *list)
 {
 	uint64_t at = 0;
 
@@ -665,7 +665,7 @@ static void point_behind(const struct kedge__gpu_twins *w, struct kedge__literal
  * to *NEXT, which began in the slab before. */
 static uint64_t point_slab(const struct kedge__reducer *r, size_t i, struct kedge__literal **next, uint64_t left)
 {
-	const struct kedge__gpu_twins *w = r->twins;
+	const struct kedge__gpu_replicas *w = r->replicas;
 	const struct kedge__txn *t = &r->txn;
 	const struct kedge__slab *s = &t->slabs.at[i];
 	const uint16_t *changes = t->workers[s->worker].changes.at + s->change_at;
@@ -693,7 +693,7 @@ static uint64_t point_slab(const struct kedge__reducer *r, size_t i, struct kedg
 void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__reduction *red)
 {
 	struct kedge__literal *next = red->literals.at;
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 	uint64_t left = 0;
 
 	if (!w->streams || !has_origins(r))
@@ -711,7 +711,7 @@ void kedge__gpu_literals_point(const struct kedge__reducer *r, struct kedge__red
 
 void kedge__gpu_settle(struct kedge__reducer *r, bool committed)
 {
-	struct kedge__gpu_twins *w = r->twins;
+	struct kedge__gpu_replicas *w = r->replicas;
 
 	if (committed)
 		w->current =

@@ -181,7 +181,7 @@ static void rejuvenate(struct kedge__reducer *r, uint32_t by)
 					       ((g->ages[k] & AGE_MAX) > by ? (g->ages[k] & AGE_MAX) - by : 0));
 	}
 	r->record.since += by;
-	if (r->twins)
+	if (r->replicas)
 		kedge__gpu_columns_rejuvenate(r, by);
 }
 

@@ -147,7 +147,7 @@ void kedge__reducer_free(struct kedge__reducer *r)
 	if (!r)
 		return;
 	kedge__reducer_free(r->other);
-	kedge__gpu_twins_drop(r);
+	kedge__gpu_replicas_drop(r);
 	kedge__sample_done(&r->sample);
 	txn_done(r);
 	pthread_mutex_destroy(&r->seams.lock);
@@ -444,12 +444,12 @@ int kedge__reducer_begin(struct kedge__reducer *r, struct kedge__pool *pool, uin
 
 uint64_t kedge__reducer_fetched(const struct kedge__reducer *r)
 {
-	return r->twins ? r->twins->literal_bytes : 0;
+	return r->replicas ? r->replicas->literal_bytes : 0;
 }
 
 bool kedge__reducer_packed(const struct kedge__reducer *r)
 {
-	return r->twins && r->twins->packing.on;
+	return r->replicas && r->replicas->packing.on;
 }
 
 int kedge__reducer_finish(struct kedge__reducer *r, struct kedge__reduction *out, struct kedge__error *err)
@@ -465,7 +465,7 @@ bool kedge__reducer_on_device(const struct kedge__reducer *r)
 
 void kedge__reducer_leave_device(struct kedge__reducer *r)
 {
-	kedge__gpu_twins_drop(r);
+	kedge__gpu_replicas_drop(r);
 }
 
 uint64_t kedge__reducer_grain(const struct kedge__reducer *r)

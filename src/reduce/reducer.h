@@ -301,7 +301,7 @@ struct kedge__reducer {
 	int worker_count;
 	struct kedge__rex_table rex;
 	struct kedge__rex_wave *wave;
-	struct kedge__gpu_twins *twins; /* gpu.h; NULL: none */
+	struct kedge__gpu_replicas *replicas; /* gpu.h; NULL: none */
 	struct kedge__slab *slabs;      /* room for as many, for the next version */
 	size_t slab_room;
 	struct kedge__txn txn;

@@ -379,7 +379,7 @@ void kedge__record_commit(struct kedge__reducer *r)
 		kedge__pool_for(kedge__pool_if(t->pool, t->changes), t->slabs.count, settle_slab, r);
 	if (t->hits && rec->finder.state)
 		rec->finder.ops->adopt(r);
-	if (r->twins)
+	if (r->replicas)
 		kedge__gpu_settle(r, true);
 	regions_leave(rec, true);
 	rec->parent = rec->epochs.current;
@@ -426,7 +426,7 @@ void kedge__record_rollback(struct kedge__reducer *r)
 		kedge__finder_drop(&r->record.finder);
 	if (t->searched && r->record.finder.state)
 		r->record.finder.ops->take_out(r);
-	if (r->twins)
+	if (r->replicas)
 		kedge__gpu_settle(r, false);
 	regions_leave(&r->record, false);
 	kedge__epochs_rollback(&r->record.epochs);

@@ -578,7 +578,7 @@ static void tell(struct writer *w, size_t last)
 	if (last < w->count && written - w->told < TELL_BYTES)
 		return;
 	w->told = written;
-	kedge__twin_announce(w->spec->twin, w->file, w->blocks, last);
+	kedge__companion_announce(w->spec->companion, w->file, w->blocks, last);
 	if (w->spec->progress)
 		w->spec->progress(w->spec->progress_ctx, written);
 }
@@ -825,7 +825,7 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 	kedge__literal_places_done(&w.places);
 	kedge__lineage_close(w.base);
 	if (rc) {
-		kedge__twin_end(spec->twin, &got.blocks, 0, 0);
+		kedge__companion_end(spec->companion, &got.blocks, 0, 0);
 		kedge__written_blocks_done(&got);
 	} else {
 		*out = got;

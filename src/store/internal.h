@@ -325,16 +325,16 @@ int kedge__block_writer_run(struct kedge__segment_file *file, struct kedge__pool
 			    struct kedge__pipeline_stats *stats, struct kedge__error *err);
 void kedge__written_blocks_done(struct kedge__written_blocks *out);
 
-/* ------------------------------------------------------------------ twin.c; all take NULL */
+/* ------------------------------------------------------------------ companion.c; all take NULL */
 
-void kedge__twin_begin(struct kedge__twin *t, const struct kedge__segment_file *file);
+void kedge__companion_begin(struct kedge__companion *t, const struct kedge__segment_file *file);
 /* What FILE has so far can be read there; the first COUNT of BLOCKS, which stay until the end, are final. */
-void kedge__twin_announce(struct kedge__twin *t, const struct kedge__segment_file *file,
+void kedge__companion_announce(struct kedge__companion *t, const struct kedge__segment_file *file,
 			  const struct kedge__block_record *blocks, size_t count);
 /* All BYTES of the file are there (0: it will not be), with COUNT blocks; *BLOCKS is taken. */
-void kedge__twin_end(struct kedge__twin *t, struct kedge__block_record **blocks, size_t count, uint64_t bytes);
+void kedge__companion_end(struct kedge__companion *t, struct kedge__block_record **blocks, size_t count, uint64_t bytes);
 /* The copy becomes the caller's, if it is one of all of SEG. */
-bool kedge__twin_take(struct kedge__twin *t, const struct kedge__segment *seg, struct kedge__segment_file *file,
+bool kedge__companion_take(struct kedge__companion *t, const struct kedge__segment *seg, struct kedge__segment_file *file,
 		      uint32_t *generation);
 
 /* ------------------------------------------------------------------ segment_reader.c */

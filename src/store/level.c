@@ -178,13 +178,14 @@ static int find_part(const struct kedge__catalog *from, uint64_t version, uint32
 }
 
 /* A file with all that TWIN has copied, or an empty one. */
-static int begin(struct copy *c, struct kedge__bucket *bucket, struct kedge__twin *twin, struct kedge__error *err)
+static int begin(struct copy *c, struct kedge__bucket *bucket, struct kedge__companion *companion,
+		 struct kedge__error *err)
 {
 	const struct kedge__segment_header *h = &c->seg->header;
 	struct kedge__catalog *to = c->levels[1];
 	int rc = 0;
 
-	if (kedge__twin_take(twin, c->seg, c->file, &c->berth.generation)) {
+	if (kedge__companion_take(companion, c->seg, c->file, &c->berth.generation)) {
 		c->at = c->file->offset;
 		return 0;
 	}
@@ -197,13 +198,13 @@ static int begin(struct copy *c, struct kedge__bucket *bucket, struct kedge__twi
 }
 
 static int copy_file(struct copy *c, const struct kedge__set_part *part, struct kedge__bucket *bucket,
-		     struct kedge__twin *twin, struct kedge__error *err)
+		     struct kedge__companion *companion, struct kedge__error *err)
 {
 	struct kedge__segment_file file;
 	int rc;
 
 	c->file = &file;
-	rc = begin(c, bucket, twin, err);
+	rc = begin(c, bucket, companion, err);
 	if (rc)
 		return rc;
 	rc = copy_segment(c, part, err);
@@ -215,7 +216,7 @@ static int copy_file(struct copy *c, const struct kedge__set_part *part, struct 
 
 /* SOURCE, which the first level has, becomes *PART of the second. */
 static int copy_part(struct copy *c, uint64_t version, uint32_t rank, const struct kedge__set_part *source,
-		     struct kedge__bucket *bucket, struct kedge__twin *twin, struct kedge__set_part *part,
+		     struct kedge__bucket *bucket, struct kedge__companion *companion, struct kedge__set_part *part,
 		     struct kedge__error *err)
 {
 	char *path = kedge__part_path(c->levels[0], version, rank, source);
@@ -226,7 +227,7 @@ static int copy_part(struct copy *c, uint64_t version, uint32_t rank, const stru
 	if (rc)
 		return rc;
 	c->seg = seg;
-	rc = copy_file(c, source, bucket, twin, err);
+	rc = copy_file(c, source, bucket, companion, err);
 	kedge__segment_close(seg);
 	if (!rc)
 		*part = part_at(source, &c->berth);
@@ -234,7 +235,7 @@ static int copy_part(struct copy *c, uint64_t version, uint32_t rank, const stru
 }
 
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,
-		      bool sync, struct kedge__io io, struct kedge__bucket *bucket, struct kedge__twin *twin,
+		      bool sync, struct kedge__io io, struct kedge__bucket *bucket, struct kedge__companion *companion,
 		      void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err)
 {
@@ -245,7 +246,7 @@ int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, ui
 
 	if (rc || is_there(to, version, rank, source, part))
 		return rc;
-	return copy_part(&c, version, rank, source, bucket, twin, part, err);
+	return copy_part(&c, version, rank, source, bucket, companion, part, err);
 }
 
 int kedge__level_bundle(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank,

@@ -293,7 +293,7 @@ static int write_all(struct kedge__catalog *cat, struct kedge__segment_file *fil
 		rc = append_tail(file, text, &sections, &part->seal, err);
 	if (!rc)
 		rc = kedge__segment_file_flush(file, err);
-	kedge__twin_end(spec->twin, &written.blocks, written.count, rc ? 0 : file->offset);
+	kedge__companion_end(spec->companion, &written.blocks, written.count, rc ? 0 : file->offset);
 	if (!rc)
 		rc = kedge__segment_file_commit(file, err);
 	sections_done(&sections);
@@ -323,7 +323,7 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 				      spec->bucket, err);
 	if (rc)
 		goto prefix;
-	kedge__twin_begin(spec->twin, &file);
+	kedge__companion_begin(spec->companion, &file);
 	rc = write_all(cat, &file, pool, spec, &written, &measured, err);
 	if (rc) {
 		kedge__segment_file_abort(&file);
@@ -335,7 +335,7 @@ int kedge__segment_write(struct kedge__catalog *cat, struct kedge__pool *pool, c
 	kedge__segment_file_done(&file);
 prefix:
 	if (rc)
-		kedge__twin_give_up(spec->twin);
+		kedge__companion_give_up(spec->companion);
 	if (rc)
 		(void)kedge__error_prefix(err, "version %" PRIu64 ", rank %" PRIu32, spec->version, spec->rank);
 	return rc;

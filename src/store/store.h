@@ -252,7 +252,7 @@ void kedge__inbound_close(struct kedge__inbound *in); /* what was not committed 
 /* ------------------------------------------------------------------ segment_writer.c */
 
 struct kedge__lineage;
-struct kedge__twin;
+struct kedge__companion;
 struct kedge__trust;
 
 /* The base, i.e. the version that blocks may be packed against: opened when a codec asks for it, and closed by the block writer. */
@@ -296,7 +296,7 @@ struct kedge__segment_spec {
 	struct kedge__bucket *bucket;               /* NULL: no pacing */
 	void (*progress)(void *ctx, uint64_t bytes); /* raw literal bytes written so far; any thread, one at a time */
 	void *progress_ctx;
-	struct kedge__twin *twin;                   /* NULL: nobody copies it meanwhile */
+	struct kedge__companion *companion;                   /* NULL: nobody copies it meanwhile */
 	struct kedge__catalog *home;                /* that it will be brought to afterwards, and whose versions it may continue; NULL: it stays */
 };
 
@@ -509,12 +509,12 @@ int kedge__lineage_reader_read(struct kedge__lineage_reader *r, uint64_t addr, v
 int kedge__lineage_unpack_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, const void *stored, void *raw, uint64_t *bad, struct kedge__error *err);
 int kedge__lineage_read_block(struct kedge__lineage *l, const struct kedge__segment *seg, size_t i, void *raw, void *scratch, uint64_t *bad, struct kedge__error *err);
 
-/* ------------------------------------------------------------------ twin.c: a segment on two levels at once
+/* ------------------------------------------------------------------ companion.c: a segment on two levels at once
  *
- * While one thread writes a segment (spec.twin), another one copies what is there so far to another level. The writer never waits for the
- * copy, and does not fail with it. kedge__level_copy() takes it over once the segment is published; else it is removed with the twin. */
+ * While one thread writes a segment (spec.companion), another one copies what is there so far to another level. The writer never waits for the
+ * copy, and does not fail with it. kedge__level_copy() takes it over once the segment is published; else it is removed with the companion. */
 
-struct kedge__twin_place {
+struct kedge__companion_place {
 	struct kedge__catalog *cat; /* pinned, and scanned */
 	uint64_t version;
 	uint32_t rank;
@@ -523,11 +523,11 @@ struct kedge__twin_place {
 	struct kedge__bucket *bucket; /* NULL: no pacing */
 };
 
-int kedge__twin_new(struct kedge__twin **out, struct kedge__error *err);
+int kedge__companion_new(struct kedge__companion **out, struct kedge__error *err);
 /* The copying thread, once: until all of it is copied, and synced, or given up. On failure nothing is left. */
-int kedge__twin_run(struct kedge__twin *t, const struct kedge__twin_place *to, struct kedge__error *err);
-void kedge__twin_give_up(struct kedge__twin *t); /* it will not be needed; any thread; takes NULL */
-void kedge__twin_free(struct kedge__twin *t);    /* nobody runs or writes any more; takes NULL */
+int kedge__companion_run(struct kedge__companion *t, const struct kedge__companion_place *to, struct kedge__error *err);
+void kedge__companion_give_up(struct kedge__companion *t); /* it will not be needed; any thread; takes NULL */
+void kedge__companion_free(struct kedge__companion *t);    /* nobody runs or writes any more; takes NULL */
 
 /* ------------------------------------------------------------------ level.c */
 
@@ -535,7 +535,7 @@ void kedge__twin_free(struct kedge__twin *t);    /* nobody runs or writes any mo
  * may have done that while the segment was written. Reading and writing overlap: PROGRESS and BUCKET are used by
  * another thread. */
 int kedge__level_copy(struct kedge__catalog *from, struct kedge__catalog *to, uint64_t version, uint32_t rank, bool sync, struct kedge__io io, struct kedge__bucket *bucket,
-		      struct kedge__twin *twin, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
+		      struct kedge__companion *companion, void (*progress)(void *ctx, uint64_t bytes), void *progress_ctx, struct kedge__set_part *part,
 		      struct kedge__error *err);
 
 /* The same of *PART, which FROM has but need not have published, to its place BERTH in a bundle of TO. Several processes do so at

@@ -141,7 +141,7 @@ static kedge_t *program_open(const struct place *place, struct program *p, bool 
 {
 	kedge_t *k = job_open(place, l2, more);
 
-	k->staging.most = buffer;
+	k->gpu_ways.most = buffer;
 	for (int i = 0; i < AREAS; i++)
 		assert_ok(k, kedge_protect(k, names[i], address(p, i), sizes[i], KEDGE_BYTES));
 	return k;
@@ -223,10 +223,10 @@ static void test_without_kernels(void **state)
 	k = program_open(*state, p, false, NULL, 8192);
 	program_spoil(p);
 	assert_ok(k, kedge_restart(k, 2, NULL)); /* the GPU is open from here on */
-	kedge__staging_done(k);
-	memset(&k->staging, 0, sizeof(k->staging));
+	kedge__gpu_ways_done(k);
+	memset(&k->gpu_ways, 0, sizeof(k->gpu_ways));
 	k->gpus.at[0].gpu->kernels = false;
-	k->staging.most = 8192;
+	k->gpu_ways.most = 8192;
 	program_spoil(p);
 	assert_ok(k, kedge_restart(k, 3, NULL));
 	program_is(p, 3);
@@ -246,7 +246,7 @@ static void test_read(void **state)
 	program_run(*state, p, false, MORE("reducer=tree", "chunk=64"));
 	assert_int_equal(kedge__gpu_alloc(gpu, OTHER + 5, &other, NULL), 0);
 	k = job_open(*state, false, NULL);
-	k->staging.most = 16384;
+	k->gpu_ways.most = 16384;
 	targets[1].ptr = (void *)(uintptr_t)(other + 5);
 	for (uint64_t v = VERSIONS; v > 0; v--) {
 		assert_ok(k, kedge_read(k, v, targets, 2));

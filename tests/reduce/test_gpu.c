@@ -63,7 +63,7 @@ static void pair_take_as(struct pair *p, uint64_t version, bool rollback)
 		fail_msg("%s", kedge__error_text(&err));
 	reductions_equal(&x, &y, a.count);
 	if (p->device->txn.hits)
-		++*(p->device->twins->streams ? &gathered_ahead : &gathered_after);
+		++*(p->device->replicas->streams ? &gathered_ahead : &gathered_after);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->host);
 	(rollback ? kedge__reducer_rollback : kedge__reducer_commit)(p->device);
 	for (int i = 0; !rollback && i < 2; i++) {

@@ -442,7 +442,7 @@ static void test_short_of_memory(void **state)
 			pair_take(&p, &lab, v, false);
 			lab_touch(&lab, 0, 64, 10);
 		}
-		assert_int_equal(said, p.device->twins && p.device->twins->no_finder);
+		assert_int_equal(said, p.device->replicas && p.device->replicas->no_finder);
 		all_said += said;
 		given_up += p.alone;
 		p.alone = false;

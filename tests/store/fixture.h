@@ -126,7 +126,7 @@ struct job {
 	bool base; /* each version may be packed against the one before it */
 	struct kedge__codec_memory *memory;
 	struct kedge__segment_stats *stats; /* NULL, or those of what was written last */
-	struct kedge__twin *twin;
+	struct kedge__companion *companion;
 	const struct kedge__literal_source *source;
 	void (*progress)(void *ctx, uint64_t bytes);
 	void *progress_ctx;
@@ -368,7 +368,7 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 					   .sync = sync,
 					   .progress = job->progress,
 					   .progress_ctx = job->progress_ctx,
-					   .twin = job->twin,
+					   .companion = job->companion,
 					   .source = job->source};
 	struct kedge__segment_stats stats;
 	struct kedge__reduction red;

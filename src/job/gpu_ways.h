@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * staging: the ways to GPUs (restore.h), through which a restart and kedge_read() fill memory there. Private to job.
+ * gpu_ways: the ways to GPUs (restore.h), through which a restart and kedge_read() fill memory there. Private to job.
  *
  * They belong to the application's threads, and are kept until the handle is closed.
  */
-#ifndef KEDGE_JOB_STAGING_H
-#define KEDGE_JOB_STAGING_H
+#ifndef KEDGE_JOB_GPU_WAYS_H
+#define KEDGE_JOB_GPU_WAYS_H
 
 #include "job/gpus.h"
 #include "restore/restore.h"
 
-struct kedge__job_staging {
+struct kedge__job_gpu_ways {
 	struct {
 		struct kedge__restore_device *way; /* NULL: it was not needed yet */
 		uint64_t bytes;                    /* of a buffer, as it was asked for */
@@ -19,7 +19,7 @@ struct kedge__job_staging {
 };
 
 /* The way to GPU number DEVICE, for BYTES. The one that an earlier call got may be gone: it is asked for all bytes at once. */
-int kedge__staging_need(kedge_t *k, int device, uint64_t bytes, struct kedge__restore_device **out, struct kedge__error *err);
-void kedge__staging_done(kedge_t *k);
+int kedge__gpu_ways_need(kedge_t *k, int device, uint64_t bytes, struct kedge__restore_device **out, struct kedge__error *err);
+void kedge__gpu_ways_done(kedge_t *k);
 
 #endif

@@ -12,7 +12,7 @@ struct ground {
 	struct job job;
 	char *dirs[2];
 	struct kedge__catalog *from, *to;
-	struct kedge__twin *twin;
+	struct kedge__companion *companion;
 	pthread_t thread;
 	struct kedge__bucket *bucket;
 	bool started, joined;
@@ -33,13 +33,13 @@ static void ground_open(struct ground *g)
 	g->from = open_store(g->dirs[0]);
 	g->to = open_store(g->dirs[1]);
 	job_step(&g->job, 1);
-	assert_ok(kedge__twin_new(&g->twin, err));
-	g->job.twin = g->twin;
+	assert_ok(kedge__companion_new(&g->companion, err));
+	g->job.companion = g->companion;
 }
 
 static void ground_close(struct ground *g)
 {
-	kedge__twin_free(g->twin);
+	kedge__companion_free(g->companion);
 	kedge__catalog_close(g->from);
 	kedge__catalog_close(g->to);
 	job_done(&g->job);
@@ -51,10 +51,10 @@ static void ground_close(struct ground *g)
 static void *copy_main(void *ctx)
 {
 	struct ground *g = ctx;
-	const struct kedge__twin_place place = {
+	const struct kedge__companion_place place = {
 	    .cat = g->to, .version = 1, .sync = true, .io = g->job.io, .bucket = g->bucket};
 
-	g->rc = kedge__twin_run(g->twin, &place, &g->err);
+	g->rc = kedge__companion_run(g->companion, &place, &g->err);
 	return NULL;
 }
 
@@ -82,7 +82,7 @@ static int save(struct ground *g, struct kedge__error *err)
 
 static int complete(struct ground *g, struct kedge__set_part *part, struct kedge__error *err)
 {
-	return kedge__level_copy(g->from, g->to, 1, 0, true, g->job.io, NULL, g->twin, NULL, NULL, part, err);
+	return kedge__level_copy(g->from, g->to, 1, 0, true, g->job.io, NULL, g->companion, NULL, NULL, part, err);
 }
 
 static void nothing_is_left(const struct ground *g)
@@ -210,13 +210,13 @@ static void test_other_segment(void **state)
 	copy_begin(&g);
 	assert_ok(save(&g, err));
 	assert_ok(kedge__set_remove(g.from, 1, err));
-	g.job.twin = NULL;
+	g.job.companion = NULL;
 	g.job.images[0][0].data[0][7]++;
 	assert_ok(save(&g, err));
 	assert_ok(complete(&g, &part, err));
 	assert_int_equal(part.generation, 1); /* the other one is still there */
-	kedge__twin_free(g.twin);
-	g.twin = NULL;
+	kedge__companion_free(g.companion);
+	g.companion = NULL;
 	ground_close(&g);
 }
 
@@ -243,12 +243,12 @@ static void test_given_up(void **state)
 	for (int when = 0; when < 2; when++) {
 		ground_open(&g);
 		if (!when)
-			kedge__twin_give_up(g.twin);
+			kedge__companion_give_up(g.companion);
 		copy_begin(&g);
 		assert_ok(save(&g, err));
-		kedge__twin_give_up(g.twin);
-		kedge__twin_free(g.twin);
-		g.twin = NULL;
+		kedge__companion_give_up(g.companion);
+		kedge__companion_free(g.companion);
+		g.companion = NULL;
 		nothing_is_left(&g);
 		ground_close(&g);
 	}
@@ -275,8 +275,8 @@ static void test_every_call_fails(void **state)
 		failed_writes += rc != 0;
 		failed_copies += !rc && g.rc != 0;
 		if (g.rc || rc) {
-			kedge__twin_free(g.twin);
-			g.twin = NULL;
+			kedge__companion_free(g.companion);
+			g.companion = NULL;
 			nothing_is_left(&g);
 		}
 		if (!rc) {

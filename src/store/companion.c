@@ -9,7 +9,7 @@
 
 #define ROOM KEDGE__IO_BUFFER /* copied at once, unless a block is larger */
 
-struct kedge__twin {
+struct kedge__companion {
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t more;
 	int fd;     /* of the segment, for the reader; -1: it has not begun */
@@ -32,9 +32,9 @@ struct kedge__twin {
 	size_t sums_room;
 };
 
-int kedge__twin_new(struct kedge__twin **out, struct kedge__error *err)
+int kedge__companion_new(struct kedge__companion **out, struct kedge__error *err)
 {
-	struct kedge__twin *t = kedge__calloc(1, sizeof(*t));
+	struct kedge__companion *t = kedge__calloc(1, sizeof(*t));
 
 	if (!t)
 		return kedge__error_nomem(err);
@@ -45,7 +45,7 @@ int kedge__twin_new(struct kedge__twin **out, struct kedge__error *err)
 	return 0;
 }
 
-static void copy_drop(struct kedge__twin *t)
+static void copy_drop(struct kedge__companion *t)
 {
 	if (t->open) {
 		kedge__segment_file_abort(&t->file);
@@ -54,7 +54,7 @@ static void copy_drop(struct kedge__twin *t)
 	t->open = false;
 }
 
-void kedge__twin_free(struct kedge__twin *t)
+void kedge__companion_free(struct kedge__companion *t)
 {
 	if (!t)
 		return;
@@ -70,7 +70,7 @@ void kedge__twin_free(struct kedge__twin *t)
 /* ------------------------------------------------------------------ the writer */
 
 /* Where bytes are not in the file when its write has returned, there is nothing to follow. */
-void kedge__twin_begin(struct kedge__twin *t, const struct kedge__segment_file *file)
+void kedge__companion_begin(struct kedge__companion *t, const struct kedge__segment_file *file)
 {
 	int fd = -1;
 	char *path;
@@ -88,8 +88,8 @@ void kedge__twin_begin(struct kedge__twin *t, const struct kedge__segment_file *
 	pthread_mutex_unlock(&t->lock);
 }
 
-void kedge__twin_announce(struct kedge__twin *t, const struct kedge__segment_file *file,
-			  const struct kedge__block_record *blocks, size_t count)
+void kedge__companion_announce(struct kedge__companion *t, const struct kedge__segment_file *file,
+			       const struct kedge__block_record *blocks, size_t count)
 {
 	if (!t)
 		return;
@@ -101,7 +101,7 @@ void kedge__twin_announce(struct kedge__twin *t, const struct kedge__segment_fil
 	pthread_mutex_unlock(&t->lock);
 }
 
-void kedge__twin_end(struct kedge__twin *t, struct kedge__block_record **blocks, size_t count, uint64_t bytes)
+void kedge__companion_end(struct kedge__companion *t, struct kedge__block_record **blocks, size_t count, uint64_t bytes)
 {
 	if (!t)
 		return;
@@ -119,7 +119,7 @@ void kedge__twin_end(struct kedge__twin *t, struct kedge__block_record **blocks,
 	pthread_mutex_unlock(&t->lock);
 }
 
-void kedge__twin_give_up(struct kedge__twin *t)
+void kedge__companion_give_up(struct kedge__companion *t)
 {
 	if (!t)
 		return;
@@ -134,11 +134,11 @@ void kedge__twin_give_up(struct kedge__twin *t)
 struct piece { /* of the file; the header, blocks, or what comes after them */
 	uint64_t at;
 	size_t bytes;
-	const struct kedge__block_record *first; /* final, and there for as long as the twin is */
+	const struct kedge__block_record *first; /* final, and there for as long as the companion is */
 	size_t blocks;
 };
 
-static size_t blocks_there(const struct kedge__twin *t, struct piece *p)
+static size_t blocks_there(const struct kedge__companion *t, struct piece *p)
 {
 	size_t n = 0;
 
@@ -154,7 +154,7 @@ static size_t blocks_there(const struct kedge__twin *t, struct piece *p)
 }
 
 /* The next that can be copied now. Locked. */
-static struct piece piece_there(const struct kedge__twin *t)
+static struct piece piece_there(const struct kedge__companion *t)
 {
 	struct piece p = {.at = t->at};
 
@@ -171,7 +171,7 @@ static struct piece piece_there(const struct kedge__twin *t)
 }
 
 /* False: there is no more, or nobody will need it. */
-static bool piece_wait(struct kedge__twin *t, struct piece *p)
+static bool piece_wait(struct kedge__companion *t, struct piece *p)
 {
 	bool there = false;
 
@@ -189,7 +189,7 @@ static bool piece_wait(struct kedge__twin *t, struct piece *p)
 	return there;
 }
 
-static int piece_check(struct kedge__twin *t, const struct piece *p, struct kedge__error *err)
+static int piece_check(struct kedge__companion *t, const struct piece *p, struct kedge__error *err)
 {
 	const uint8_t *at = t->buffer;
 
@@ -207,7 +207,7 @@ static int piece_check(struct kedge__twin *t, const struct piece *p, struct kedg
 	return 0;
 }
 
-static int piece_copy(struct kedge__twin *t, const struct piece *p, struct kedge__error *err)
+static int piece_copy(struct kedge__companion *t, const struct piece *p, struct kedge__error *err)
 {
 	int rc = kedge__buffer_room(&t->buffer, &t->room, KEDGE__MAX(p->bytes, ROOM)) ? 0 : kedge__error_nomem(err);
 
@@ -222,7 +222,7 @@ static int piece_copy(struct kedge__twin *t, const struct piece *p, struct kedge
 	return rc;
 }
 
-static int copy_open(struct kedge__twin *t, const struct kedge__twin_place *to, struct kedge__error *err)
+static int copy_open(struct kedge__companion *t, const struct kedge__companion_place *to, struct kedge__error *err)
 {
 	struct kedge__berth berth = {0};
 	int rc;
@@ -239,7 +239,7 @@ static int copy_open(struct kedge__twin *t, const struct kedge__twin_place *to, 
 }
 
 /* It is on storage by the time that it is needed there, or on its way. */
-static int copy_all(struct kedge__twin *t, const struct kedge__twin_place *to, struct kedge__error *err)
+static int copy_all(struct kedge__companion *t, const struct kedge__companion_place *to, struct kedge__error *err)
 {
 	struct piece p;
 	bool whole;
@@ -261,7 +261,7 @@ static int copy_all(struct kedge__twin *t, const struct kedge__twin_place *to, s
 	return rc;
 }
 
-int kedge__twin_run(struct kedge__twin *t, const struct kedge__twin_place *to, struct kedge__error *err)
+int kedge__companion_run(struct kedge__companion *t, const struct kedge__companion_place *to, struct kedge__error *err)
 {
 	int rc = copy_all(t, to, err);
 
@@ -270,7 +270,7 @@ int kedge__twin_run(struct kedge__twin *t, const struct kedge__twin_place *to, s
 	t->buffer = t->sums = NULL;
 	t->room = t->sums_room = 0;
 	if (rc) {
-		kedge__twin_give_up(t);
+		kedge__companion_give_up(t);
 		copy_drop(t);
 	}
 	return rc;
@@ -279,7 +279,7 @@ int kedge__twin_run(struct kedge__twin *t, const struct kedge__twin_place *to, s
 /* ------------------------------------------------------------------ whoever completes it */
 
 /* What was copied is all of SEG, which is sealed. */
-static bool fits(const struct kedge__twin *t, const struct kedge__segment *seg)
+static bool fits(const struct kedge__companion *t, const struct kedge__segment *seg)
 {
 	if (t->block != seg->block_count || t->at != seg->footer.file_bytes)
 		return false;
@@ -291,8 +291,8 @@ static bool fits(const struct kedge__twin *t, const struct kedge__segment *seg)
 	return true;
 }
 
-bool kedge__twin_take(struct kedge__twin *t, const struct kedge__segment *seg, struct kedge__segment_file *file,
-		      uint32_t *generation)
+bool kedge__companion_take(struct kedge__companion *t, const struct kedge__segment *seg,
+			   struct kedge__segment_file *file, uint32_t *generation)
 {
 	if (!t || !t->open || t->failed || !fits(t, seg))
 		return false;
