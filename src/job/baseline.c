@@ -137,6 +137,19 @@ void kedge__baseline_follow(struct kedge__version *v)
 	retain(v);
 }
 
+/* Other ranks may have what this one lacks. */
+static void say_without(const struct kedge__version *v, const char *why)
+{
+	unsigned long long base = v->referable[v->referable_count - 1].version;
+	char *part = v->k->group.size > 1 ? kedge__asprintf("rank %d's part of ", v->k->group.rank) : kedge__strdup("");
+
+	kedge__log(KEDGE_LOG_WARNING,
+		   "%s: writing %sversion %llu as a self-contained checkpoint, because version %llu cannot be referred "
+		   "to: %s",
+		   v->k->name, part ? part : "", (unsigned long long)v->version, base, why);
+	kedge__free(part);
+}
+
 /* What the store has is needed by the reduction, and by nothing before it. */
 static void prime(struct kedge__version *v)
 {
@@ -155,12 +168,7 @@ static void prime(struct kedge__version *v)
 	if (!rc) {
 		b->at = v->referable[v->referable_count - 1].version;
 	} else {
-		kedge__log(KEDGE_LOG_WARNING,
-			   "%s: writing version %llu as a self-contained checkpoint, because version %llu cannot be "
-			   "referred to: %s",
-			   k->name, (unsigned long long)v->version,
-			   (unsigned long long)v->referable[v->referable_count - 1].version,
-			   kedge__error_text(&problem));
+		say_without(v, kedge__error_text(&problem));
 		forget(k);
 	}
 	kedge__error_done(&problem);

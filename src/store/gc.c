@@ -12,10 +12,11 @@ enum health { UNKNOWN, INTACT, BROKEN };
 struct gc {
 	struct kedge__catalog *cat;
 	const struct kedge__gc_proof *proof;
-	uint8_t *health; /* enum health of the entry's own segments */
-	uint8_t *keep;   /* 1: kept, for itself or for another */
-	uint8_t *chosen; /* 1: asked for, or not to be removed */
-	uint8_t *marks;  /* all zero between two uses */
+	uint8_t **health; /* of each entry, NULL until it is needed: enum health of what each rank has of it, with all
+			     that it needs */
+	uint8_t *keep;    /* 1: kept, for itself or for another */
+	uint8_t *chosen;  /* 1: asked for, or not to be removed */
+	uint8_t *marks;   /* all zero between two uses */
 	size_t unusable;
 	struct kedge__rank_list ranks;
 	struct kedge__keep_item *items; /* one for each entry */
@@ -23,14 +24,23 @@ struct gc {
 
 /* ------------------------------------------------------------------ what can be restored */
 
-/* The sources must have the images that the segment was made from. */
+static bool is_intact(const struct gc *gc, size_t i, uint32_t rank)
+{
+	return gc->health[i] && gc->health[i][rank] == INTACT;
+}
+
+/* The sources must have the images that the segment was made from, and be intact; they were examined before. */
 static bool sources_fit(const struct gc *gc, const struct kedge__segment *seg)
 {
-	for (size_t i = 0; i < seg->source_count; i++) {
-		const struct kedge__catalog_entry *entry = kedge__catalog_find(gc->cat, seg->sources[i].version);
+	uint32_t rank = seg->header.rank;
 
-		if (!entry || entry->problem.code || seg->header.rank >= entry->set.ranks ||
-		    !kedge__digest_equal(entry->set.parts[seg->header.rank].image_id, seg->sources[i].image_id))
+	for (size_t i = 0; i < seg->source_count; i++) {
+		uint64_t version = seg->sources[i].version;
+		const struct kedge__catalog_entry *entry = kedge__catalog_find(gc->cat, version);
+
+		if (!entry || entry->problem.code || rank >= entry->set.ranks ||
+		    !kedge__digest_equal(entry->set.parts[rank].image_id, seg->sources[i].image_id) ||
+		    !is_intact(gc, kedge__catalog_index(gc->cat, version), rank))
 			return false;
 	}
 	return true;
@@ -61,39 +71,59 @@ static int examine_rank(const struct gc *gc, const struct kedge__set *set, uint3
 	return rc == KEDGE_E_NOMEM ? kedge__error_nomem(err) : 0;
 }
 
-/* Nothing goes, and nothing is read: a segment that is there, with its size, will do. */
-static bool is_there(const struct gc *gc, const struct kedge__set *set, uint32_t rank)
+/* The segments of entry I are there, with their sizes. */
+static bool is_there(const struct gc *gc, size_t i)
 {
-	uint64_t bytes = 0;
-	int failed = kedge__segment_look(gc->cat, set->version, rank, &set->parts[rank], &bytes);
+	const struct kedge__set *set = &gc->cat->entries.at[i]->set;
+	bool there = !gc->cat->entries.at[i]->problem.code;
+	uint64_t bytes;
 
-	if (!failed && bytes == set->parts[rank].file_bytes)
-		return true;
-	kedge__log(KEDGE_LOG_WARNING,
-		   "gc: version %" PRIu64 ": the segment of rank %" PRIu32
-		   " is missing, or has another size than the manifest says",
-		   set->version, rank);
-	return false;
+	for (uint32_t rank = 0; there && rank < set->ranks; rank++)
+		there = !kedge__rank_list_has(&gc->ranks, rank) ||
+			(kedge__segment_look(gc->cat, set->version, rank, &set->parts[rank], &bytes) == 0 &&
+			 bytes == set->parts[rank].file_bytes);
+	return there;
 }
 
+/* What the ranks have of entry I, on their own: one may have lost what the others have. All that it needs was examined
+ * before. */
 static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 {
 	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
-	bool intact = !entry->problem.code;
 	int rc = 0;
 
-	if (gc->health[i] != UNKNOWN)
+	if (gc->health[i] || entry->problem.code)
 		return 0;
-	for (uint32_t rank = 0; intact && rank < entry->set.ranks && !rc; rank++) {
-		if (!kedge__rank_list_has(&gc->ranks, rank))
-			continue;
-		if (gc->proof->idle)
-			intact = is_there(gc, &entry->set, rank);
-		else
+	gc->health[i] = kedge__calloc(entry->set.ranks + (size_t)1, 1);
+	if (!gc->health[i])
+		return kedge__error_nomem(err);
+	for (uint32_t rank = 0; rank < entry->set.ranks && !rc; rank++) {
+		bool intact = true;
+
+		if (kedge__rank_list_has(&gc->ranks, rank))
 			rc = examine_rank(gc, &entry->set, rank, &intact, err);
+		gc->health[i][rank] = intact ? INTACT : BROKEN;
 	}
-	gc->health[i] = intact ? INTACT : BROKEN;
 	return rc;
+}
+
+static bool all_intact(const struct gc *gc, size_t i)
+{
+	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
+	bool intact = !entry->problem.code;
+
+	for (uint32_t rank = 0; intact && rank < entry->set.ranks; rank++)
+		intact = is_intact(gc, i, rank);
+	return intact;
+}
+
+/* Where nothing goes, and nothing is read, segments that are there will do. */
+static bool all_there(const struct gc *gc, size_t i, const uint8_t *marks, size_t lowest)
+{
+	for (size_t k = lowest; k <= i; k++)
+		if (marks[k] && !is_there(gc, k))
+			return false;
+	return true;
 }
 
 /* Are entry I and all that it depends on present and good? MARKS, all zero before, has the lineage afterwards, from
@@ -102,20 +132,18 @@ static int can_be_restored(const struct gc *gc, size_t i, uint8_t *marks, size_t
 			   struct kedge__error *err)
 {
 	struct kedge__error problem = KEDGE__ERROR_INIT;
-	int rc;
+	int rc = 0;
 
 	*good = kedge__catalog_mark_from(gc->cat, gc->cat->entries.at[i]->version, false, marks, lowest, &problem) == 0;
 	kedge__error_done(&problem);
-	for (size_t k = *lowest; k <= i && *good; k++) {
-		if (!marks[k])
-			continue;
-		rc = examine(gc, k, err);
-		if (rc)
-			return rc;
-		*good = gc->health[k] == INTACT;
-	}
-	*good = *good && kedge__gc_proved(gc->proof, gc->cat, i, marks, *lowest);
-	return 0;
+	if (!*good || (gc->proof->idle && all_there(gc, i, marks, *lowest)))
+		return 0;
+	/* References go to older versions only. */
+	for (size_t k = *lowest; k <= i && !rc; k++)
+		if (marks[k])
+			rc = examine(gc, k, err);
+	*good = !rc && all_intact(gc, i) && kedge__gc_proved(gc->proof, gc->cat, i, marks, *lowest);
+	return rc;
 }
 
 /* Of entries LOWEST to TOP, and take them away. */
@@ -252,7 +280,7 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 	if (!gc->items)
 		return KEDGE_E_NOMEM;
 	gc->marks = kedge__calloc(count + 1, 1);
-	gc->health = kedge__calloc(count + 1, 1);
+	gc->health = kedge__calloc(count + 1, sizeof(*gc->health));
 	gc->keep = kedge__calloc(count + 1, 1);
 	gc->chosen = kedge__calloc(count + 1, 1);
 	rc = gc->marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
@@ -267,6 +295,8 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 	report->unusable = gc->unusable;
 	kedge__free(gc->marks);
 	kedge__free(gc->items);
+	for (size_t i = 0; gc->health && i < count; i++)
+		kedge__free(gc->health[i]);
 	kedge__free(gc->health);
 	kedge__free(gc->keep);
 	kedge__free(gc->chosen);

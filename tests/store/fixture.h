@@ -115,6 +115,7 @@ struct image {
 
 struct job {
 	uint32_t ranks;
+	uint32_t fulls; /* a bit for each rank whose part of the next version is full, whatever that of others is */
 	uint64_t scale; /* bytes of the first region */
 	size_t count;
 	uint64_t versions[VERSIONS_MAX];
@@ -429,7 +430,8 @@ static inline int save_index(struct kedge__catalog *cat, const struct job *job, 
 	if (rc)
 		return rc;
 	for (rank = 0; rank < job->ranks && !rc; rank++)
-		rc = write_rank(cat, job, index, rank, how, sync, &set, err);
+		rc = write_rank(cat, job, index, rank, job->fulls & 1u << rank ? KEDGE__REDUCER_FULL : how, sync, &set,
+				err);
 	qsort(sources, set.source_count, sizeof(*sources), compare_u64);
 	for (size_t i = 0; i < set.source_count; i++)
 		if (!kept || sources[kept - 1] != sources[i])

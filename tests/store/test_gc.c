@@ -141,6 +141,41 @@ static void test_nothing_good(void **state)
 	store_close(&s);
 }
 
+/* One rank has lost its part of a version. What another one has of it is as good as ever to those that need only that.
+ */
+static void test_one_rank_lost(void **state)
+{
+	struct store s;
+	struct kedge__gc_report report;
+	char *path;
+
+	(void)state;
+	store_open(&s, 2);
+	s.job.fulls = 2;
+	save_next(s.cat, &s.job, 3, KEDGE__REDUCER_BASIC);
+	s.job.fulls = 0;
+	save_next(s.cat, &s.job, 4, KEDGE__REDUCER_BASIC);
+	path = kedge__segment_path(s.cat, 2, 1, 0);
+	unlink(path);
+	kedge__free(path);
+	assert_ok(kedge__gc(s.cat, 2, false, &report, err));
+	assert_int_equal(report.unusable, 0);
+	assert_int_equal(report.kept, 2);
+	kedge__gc_report_done(&report);
+	for (uint64_t version = 3; version <= 4; version++)
+		assert_ok(compare_index(&s.cat, 1, &s.job, index_of(&s.job, version), err));
+	/* Rank 1 of version 4 needs what it lost of 3. */
+	path = kedge__segment_path(s.cat, 3, 1, 0);
+	unlink(path);
+	kedge__free(path);
+	assert_ok(kedge__gc(s.cat, 1, false, &report, err));
+	assert_int_equal(report.unusable, 3);
+	assert_int_equal(report.removed, 0);
+	kedge__gc_report_done(&report);
+	assert_ok(compare_index(&s.cat, 1, &s.job, index_of(&s.job, 1), err));
+	store_close(&s);
+}
+
 /* Storage that is local to a node has the segments of its own ranks only. */
 static void test_ranks_elsewhere(void **state)
 {
@@ -211,6 +246,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_missing_parent),
 	    cmocka_unit_test(test_nothing_good),
 	    cmocka_unit_test(test_replaced_parent),
+	    cmocka_unit_test(test_one_rank_lost),
 	    cmocka_unit_test(test_ranks_elsewhere),
 	    cmocka_unit_test(test_leftovers),
 	};
