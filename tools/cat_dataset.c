@@ -12,7 +12,17 @@
 
 #define PIECE_BYTES ((uint64_t)4 << 20)
 
-enum { RDONLY = 0, DEFAULT = 0, SELECT_SET = 0, CLASS_REFERENCE = 7, CLASS_VLEN = 9, MAX_RANK = 32 };
+enum {
+	RDONLY = 0,
+	DEFAULT = 0,
+	SELECT_SET = 0,
+	CLASS_REFERENCE = 7,
+	CLASS_VLEN = 9,
+	SPACE_NULL = 2,
+	LAYOUT_VIRTUAL = 3,
+	LINK_EXTERNAL = 64,
+	MAX_RANK = 32
+};
 
 typedef int64_t hid;
 typedef unsigned long long hsize;
@@ -27,6 +37,11 @@ struct hdf5 {
 	int (*detect_class)(hid type, int class);
 	int (*is_variable_str)(hid type);
 	size_t (*type_size)(hid type);
+	int (*link_unregister)(int class);
+	hid (*get_create_plist)(hid set);
+	int (*get_layout)(hid plist);
+	int (*get_external_count)(hid plist);
+	int (*space_class)(hid space);
 	int (*ndims)(hid space);
 	int (*dims)(hid space, hsize *dims, hsize *max);
 	hid (*screate)(int rank, const hsize *dims, const hsize *max);
@@ -45,7 +60,7 @@ struct dataset {
 };
 
 /* How the process that reads ends. */
-enum outcome { PRINTED, NO_LIBRARY, NO_FILE, NO_DATASET, NO_BYTES, CANNOT_READ, CANNOT_WRITE, NO_MEMORY };
+enum outcome { PRINTED, NO_LIBRARY, NO_FILE, NO_DATASET, NO_BYTES, ELSEWHERE, CANNOT_READ, CANNOT_WRITE, NO_MEMORY };
 
 static void *open_library(void)
 {
@@ -70,6 +85,11 @@ static bool load(struct hdf5 *h)
 	    {"H5Tdetect_class", &h->detect_class},
 	    {"H5Tis_variable_str", &h->is_variable_str},
 	    {"H5Tget_size", &h->type_size},
+	    {"H5Lunregister", &h->link_unregister},
+	    {"H5Dget_create_plist", &h->get_create_plist},
+	    {"H5Pget_layout", &h->get_layout},
+	    {"H5Pget_external_count", &h->get_external_count},
+	    {"H5Sget_simple_extent_type", &h->space_class},
 	    {"H5Sget_simple_extent_ndims", &h->ndims},
 	    {"H5Sget_simple_extent_dims", &h->dims},
 	    {"H5Screate_simple", &h->screate},
@@ -84,6 +104,14 @@ static bool load(struct hdf5 *h)
 	       h->get_libversion(&version[0], &version[1], &version[2]) >= 0 && (version[0] > 1 || version[1] >= 10);
 }
 
+/* Whether libhdf5 would read other files than this one: those that it names may be anybody's. */
+static bool is_elsewhere(const struct dataset *d)
+{
+	hid plist = d->h.get_create_plist(d->set);
+
+	return plist < 0 || d->h.get_layout(plist) == LAYOUT_VIRTUAL || d->h.get_external_count(plist) != 0;
+}
+
 static enum outcome open_dataset(struct dataset *d, const char *path, const char *name)
 {
 	hid file;
@@ -94,6 +122,8 @@ static enum outcome open_dataset(struct dataset *d, const char *path, const char
 	file = d->h.fopen(path, RDONLY, DEFAULT);
 	if (file < 0)
 		return NO_FILE;
+	if (d->h.link_unregister(LINK_EXTERNAL) < 0)
+		return CANNOT_READ;
 	d->set = d->h.dopen(file, name, DEFAULT);
 	if (d->set < 0)
 		return NO_DATASET;
@@ -105,13 +135,15 @@ static enum outcome open_dataset(struct dataset *d, const char *path, const char
 	if (d->h.detect_class(d->type, CLASS_VLEN) > 0 || d->h.detect_class(d->type, CLASS_REFERENCE) > 0 ||
 	    d->h.is_variable_str(d->type) > 0)
 		return NO_BYTES;
-	return PRINTED;
+	return is_elsewhere(d) ? ELSEWHERE : PRINTED;
 }
 
 /* The bytes of a row; false: there are none, or more than there can be. */
 static bool measure(struct dataset *d)
 {
 	d->row = d->h.type_size(d->type);
+	if (d->h.space_class(d->space) == SPACE_NULL) /* its rank is that of a single value */
+		return false;
 	if (d->rank && d->h.dims(d->space, d->dims, NULL) < 0)
 		return false;
 	for (int i = 1; i < d->rank; i++)
@@ -175,11 +207,16 @@ static int judge(int status, const char *name, const char *dataset, struct kedge
 	case NO_FILE:
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "%s is not an HDF5 file, or is damaged", name);
 	case NO_DATASET:
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no dataset %s", name, dataset);
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s has no dataset %s of its own", name, dataset);
 	case NO_BYTES:
 		return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
 					"%s in %s has values of variable length, or references, which are not bytes; "
 					"h5dump shows them",
+					dataset, name);
+	case ELSEWHERE:
+		return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
+					"the values of %s are in other files than %s (it is virtual, or has external "
+					"storage); unpack them all, and h5dump shows it",
 					dataset, name);
 	case CANNOT_WRITE:
 		return kedge__error_set(err, KEDGE_E_IO, 0, "cannot write to standard output");

@@ -111,15 +111,24 @@ if [ -z "${SANITIZERS:-}" ]; then
 fi
 
 # A dataset of an HDF5 file, where there is something that makes one.
-if python3 -c 'import h5py' 2>/dev/null; then
+if /usr/bin/python3 -c 'import h5py' 2>/dev/null; then
 	mkdir hdf5
-	python3 - <<-'END'
-		import h5py, struct
+	echo 'of somebody else' >secret
+	/usr/bin/python3 - <<-'END'
+		import h5py, os, struct
 		with h5py.File("hdf5/a.h5", "w") as f:
 		    f.create_dataset("g/x", data=[[i * 10 + k for k in range(3)] for i in range(1000)], dtype="<i4", compression="gzip", chunks=(7, 2))
 		    f.create_dataset("one", data=2.5, dtype="<f8")
 		    f.create_dataset("none", shape=(0, 4), dtype="<f8")
 		    f.create_dataset("text", data=["a", "bc"], dtype=h5py.string_dtype())
+		    f.create_dataset("null", data=h5py.Empty("S30"))
+		    f.create_dataset("outside", shape=(4,), dtype="S4", external=[(os.path.abspath("secret"), 0, 16)])
+		    parts = h5py.VirtualLayout(shape=(3,), dtype="<i4")
+		    parts[:] = h5py.VirtualSource("other.h5", "x", shape=(3,))
+		    f.create_virtual_dataset("virtual", parts)
+		    f["link"] = h5py.ExternalLink(os.path.abspath("other.h5"), "/x")
+		with h5py.File("other.h5", "w") as f:
+		    f.create_dataset("x", data=[1, 2, 3], dtype="<i4")
 		open("x.bin", "wb").write(b"".join(struct.pack("<i", i * 10 + k) for i in range(1000) for k in range(3)))
 		open("one.bin", "wb").write(struct.pack("<d", 2.5))
 	END
@@ -132,6 +141,16 @@ if python3 -c 'import h5py' 2>/dev/null; then
 	expect 3 kedge cat h.kpk hdf5/a.h5:/nothing
 	expect 7 kedge cat h.kpk hdf5/a.h5:/text
 	said 'variable length'
+	expect 0 kedge cat h.kpk hdf5/a.h5:/null
+	is "$(wc -c <out)" 0 "bytes of nothing"
+	# What a file says of others is not read.
+	for name in outside virtual; do
+		expect 7 kedge cat h.kpk hdf5/a.h5:/$name
+		said 'in other files'
+		is "$(wc -c <out)" 0 "bytes of other files"
+	done
+	expect 3 kedge cat h.kpk hdf5/a.h5:/link
+	said 'no dataset /link of its own'
 	expect 6 kedge cat h.kpk d/e/c:/x
 	said 'not an HDF5 file'
 	expect 3 kedge cat h.kpk nosuch:/x
