@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Some numbers are anchors: which ones is decided by their upper bits alone, without the sign, so that a number and its
+ * Some numbers are anchors: which ones is decided by a key, their upper bits without the sign, so that a number and its
  * echo both are, whichever way around they stand. An anchor that was seen before, with neighbours that fit, begins an
- * echo, which reaches as far as numbers stay close.
+ * echo, which reaches as far as numbers stay close. The upper bits of a double tell millions of numbers apart, and
+ * leave room for echoes that are not exact; of a float no number of bits does both, so that it has two keys.
  */
 #include "codec/echo.h"
 
@@ -21,14 +22,20 @@
 #define LOOK_EVERY   61 /* numbers, of which one is compared with the one before it */
 #define PAYS         32 /* anchors, of which one has to be an echo */
 #define NONE         UINT32_MAX
+#define KEYS         2 /* at most */
 
 struct finder {
 	const uint8_t *raw;
 	size_t n;
 	unsigned width;
-	unsigned close; /* bits by which two numbers may differ */
-	uint32_t *table, mask;
+	unsigned close;         /* bits by which two numbers may differ */
+	uint32_t *tables, mask; /* one for each key */
 };
+
+KEDGE__INLINE unsigned key_count(unsigned width)
+{
+	return width == 8 ? 1 : 2;
+}
 
 KEDGE__INLINE uint64_t bits_at(const struct finder *f, unsigned width, size_t i)
 {
@@ -41,10 +48,10 @@ KEDGE__INLINE int64_t ordered(uint64_t v)
 	return (int64_t)(v ^ (uint64_t)((int64_t)v >> 63) >> 1);
 }
 
-/* The upper half, without the sign. */
-KEDGE__INLINE uint32_t anchor_hash(uint64_t v, unsigned width)
+/* By the first key all but the last bit of a float is compared, by the second two thirds are. */
+KEDGE__INLINE uint32_t anchor_hash(uint64_t v, unsigned width, unsigned which)
 {
-	uint64_t key = v << 1 >> (width == 8 ? 25 : 42);
+	uint64_t key = v << 1 >> (width == 8 ? 25 : which == 0 ? 34 : 42);
 
 	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
@@ -134,11 +141,11 @@ KEDGE__INLINE struct kedge__echo extend(const struct finder *f, unsigned width, 
 	return (struct kedge__echo){(uint32_t)to, (uint32_t)good, (uint32_t)from, backwards, negated};
 }
 
-/* Look number I up, and note it; true if it is an echo. */
-KEDGE__INLINE bool look_up(const struct finder *f, unsigned width, size_t i, uint64_t v, uint32_t hash, size_t *q,
-			   bool *backwards, bool *negated)
+/* Look number I up by a key, and note it; true if it is an echo. */
+KEDGE__INLINE bool look_up(const struct finder *f, unsigned width, unsigned which, size_t i, uint64_t v, uint32_t hash,
+			   size_t *q, bool *backwards, bool *negated)
 {
-	uint32_t *slot = &f->table[hash >> 4 & f->mask], there = *slot;
+	uint32_t *slot = &f->tables[which * ((size_t)f->mask + 1) + (hash >> 4 & f->mask)], there = *slot;
 	unsigned on, back;
 	uint64_t other;
 
@@ -146,7 +153,7 @@ KEDGE__INLINE bool look_up(const struct finder *f, unsigned width, size_t i, uin
 	if (there == NONE)
 		return false;
 	other = bits_at(f, width, there);
-	if (anchor_hash(other, width) != hash)
+	if (anchor_hash(other, width, which) != hash)
 		return false;
 	*q = there;
 	*negated = (v ^ other) >> 63;
@@ -159,18 +166,21 @@ KEDGE__INLINE bool look_up(const struct finder *f, unsigned width, size_t i, uin
 KEDGE__INLINE bool find(const struct finder *f, unsigned width, struct kedge__echo_list *out)
 {
 	uint64_t before = 0;
-	size_t end = 0, q;
+	size_t end = 0, q = 0;
 
 	for (size_t i = 0; i < f->n; i++) {
+		bool backwards = false, negated = false, found = false;
 		uint64_t v = bits_at(f, width, i);
-		uint32_t hash = anchor_hash(v, width);
-		bool backwards, negated;
 		struct kedge__echo e;
 
-		bool anchor = is_anchor(f, width, v, before, hash);
+		for (unsigned k = 0; k < key_count(width) && !found; k++) {
+			uint32_t hash = anchor_hash(v, width, k);
 
+			found = is_anchor(f, width, v, before, hash) &&
+				look_up(f, width, k, i, v, hash, &q, &backwards, &negated);
+		}
 		before = v;
-		if (!anchor || !look_up(f, width, i, v, hash, &q, &backwards, &negated))
+		if (!found)
 			continue;
 		e = extend(f, width, i, q, backwards, negated, end);
 		if (e.n < LEAST)
@@ -183,25 +193,29 @@ KEDGE__INLINE bool find(const struct finder *f, unsigned width, struct kedge__ec
 	return true;
 }
 
-/* Whether many anchors are echoes. */
+/* Whether many anchors, by one of the keys, are echoes. */
 KEDGE__INLINE bool count(const struct finder *f, unsigned width)
 {
-	size_t anchors = 0, echoes = 0, q;
-	bool backwards, negated;
+	size_t anchors[KEYS] = {0}, echoes[KEYS] = {0}, q;
+	bool backwards, negated, many = false;
 	uint64_t before = 0;
 
 	for (size_t i = 0; i < f->n; i++) {
 		uint64_t v = bits_at(f, width, i);
-		uint32_t hash = anchor_hash(v, width);
-		bool anchor = is_anchor(f, width, v, before, hash);
 
+		for (unsigned k = 0; k < key_count(width); k++) {
+			uint32_t hash = anchor_hash(v, width, k);
+
+			if (!is_anchor(f, width, v, before, hash))
+				continue;
+			anchors[k]++;
+			echoes[k] += look_up(f, width, k, i, v, hash, &q, &backwards, &negated);
+		}
 		before = v;
-		if (!anchor)
-			continue;
-		anchors++;
-		echoes += look_up(f, width, i, v, hash, &q, &backwards, &negated);
 	}
-	return echoes * PAYS > anchors;
+	for (unsigned k = 0; k < key_count(width); k++)
+		many = many || echoes[k] * PAYS > anchors[k];
+	return many;
 }
 
 /* By how much neighbours differ, as a rule, what is close is a part of. */
@@ -228,10 +242,10 @@ static bool finder_init(struct finder *f, const uint8_t *raw, size_t n, unsigned
 		size *= 2;
 	f->mask = size - 1;
 	f->close = close_bits(f);
-	f->table = kedge__malloc(size * sizeof(*f->table));
-	if (f->table)
-		memset(f->table, 0xff, size * sizeof(*f->table));
-	return f->table;
+	f->tables = kedge__malloc(key_count(width) * size * sizeof(*f->tables));
+	if (f->tables)
+		memset(f->tables, 0xff, key_count(width) * size * sizeof(*f->tables));
+	return f->tables;
 }
 
 bool kedge__echo_find(const uint8_t *raw, size_t n, unsigned width, struct kedge__echo_list *out)
@@ -241,7 +255,7 @@ bool kedge__echo_find(const uint8_t *raw, size_t n, unsigned width, struct kedge
 
 	if (ok)
 		ok = width == 8 ? find(&f, 8, out) : find(&f, 4, out);
-	kedge__free(f.table);
+	kedge__free(f.tables);
 	return ok;
 }
 
@@ -250,6 +264,6 @@ bool kedge__echo_pays(const uint8_t *raw, size_t n, unsigned width)
 	struct finder f;
 	bool pays = finder_init(&f, raw, n, width) && (width == 8 ? count(&f, 8) : count(&f, 4));
 
-	kedge__free(f.table);
+	kedge__free(f.tables);
 	return pays;
 }

@@ -89,6 +89,28 @@ static void test_images_are_found(void **state)
 	free(raw);
 }
 
+/* Half a million floats of the same size: their upper bits alone do not tell them apart. A quarter of them is looked
+ * at, as a plan does. */
+static void test_many_floats(void **state)
+{
+	enum { HALF = 1 << 18, WINDOW = 2048, EVERY = 8192 };
+	const struct image image = {HALF, HALF, HALF - 1, true, false};
+	uint8_t *raw = malloc((size_t)8 * HALF), *windows = malloc((size_t)2 * HALF + 4 * WINDOW);
+	uint64_t seed = 9;
+	size_t n = 0;
+
+	(void)state;
+	make(raw, (size_t)2 * HALF, 4, NULL, 0);
+	for (size_t i = 0; i < image.count; i++)
+		put(raw, image.to + i, 4, number(image.from - i, 4));
+	for (size_t at = 0; at < (size_t)2 * HALF; at += EVERY, n += WINDOW)
+		memcpy(windows + 4 * n, raw + 4 * (at + draw(&seed) % (EVERY - WINDOW)), (size_t)4 * WINDOW);
+	assert_true(kedge__echo_pays(windows, n, 4));
+	assert_true(round_trip("echo", KEDGE_F32, raw, (size_t)8 * HALF) < (size_t)8 * HALF * 6 / 10);
+	free(raw);
+	free(windows);
+}
+
 static void test_what_has_none(void **state)
 {
 	uint8_t *raw = malloc(MOST);
@@ -182,9 +204,8 @@ static void test_damage_is_contained(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_images_are_found),
-	    cmocka_unit_test(test_what_has_none),
-	    cmocka_unit_test(test_found_is_valid),
+	    cmocka_unit_test(test_images_are_found),    cmocka_unit_test(test_many_floats),
+	    cmocka_unit_test(test_what_has_none),       cmocka_unit_test(test_found_is_valid),
 	    cmocka_unit_test(test_damage_is_contained),
 	};
 
