@@ -4,6 +4,7 @@
 #define TIME_LEAST 0.4 /* of the time that a codec takes as a rule: for data that shrinks to nothing */
 
 #define BYTES   KEDGE__FOR_BYTES
+#define SMALL   KEDGE__FOR_SMALL
 #define WIDE    KEDGE__FOR_WIDE
 #define FLOATS  KEDGE__FOR_FLOATS
 #define DOUBLES KEDGE__FOR_DOUBLES
@@ -28,6 +29,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"field", 600e6, 700e6, WIDE},
     {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
     {"zstd:1", 350e6, 800e6, BYTES},
+    {"delta+zstd:1", 350e6, 800e6, SMALL},
     {"records+zstd:1", 450e6, 1200e6, BYTES | WIDE | RECORDS},
     {"field", 600e6, 700e6, WIDE | RECORDS},
     {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
@@ -51,6 +53,8 @@ const struct kedge__candidate kedge__candidates[] = {
     {"fpc64:12", 800e6, 800e6, DOUBLES},
     {"fpc32:12", 700e6, 700e6, SINGLES},
     {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
+    {"delta+planes", 500e6, 500e6, SMALL},
+    {"delta+zstd:3", 250e6, 800e6, SMALL},
     {"zstd:9", 60e6, 900e6, BYTES | WIDE | SLOW},
     {"shuffle+zstd:9", 60e6, 900e6, WIDE | SLOW},
     {"shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
@@ -61,6 +65,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | DEEP},
     {"shuffle:8+zstd:19", 4e6, 800e6, BYTES | DEEP},
     {"shuffle:4+zstd:19", 4e6, 800e6, BYTES | DEEP},
+    {"delta+zstd:19", 5e6, 800e6, SMALL | DEEP},
     {"xor+zstd:19", 4e6, 800e6, BYTES | WIDE | BASE | DEEP},
     {"xor+shuffle+zstd:19", 4e6, 800e6, WIDE | BASE | DEEP},
     {"xor+records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | BASE | DEEP},
@@ -85,6 +90,8 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 	if ((c->data & THERE && wanted->bus <= 0) || (c->data & BASE && !base) ||
 	    (c->data & RECORDS && (!stride || stride == width)))
 		return false;
+	if (c->data & SMALL)
+		return width == 1 && type != KEDGE_BYTES;
 	if (c->data & DOUBLES)
 		return number && width == 8;
 	if (c->data & SINGLES)

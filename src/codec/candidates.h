@@ -6,7 +6,7 @@
 #include "codec/codec_table.h"
 
 /* For which data a candidate is tried. */
-#define KEDGE__FOR_BYTES   1u  /* untyped, and elements of a byte */
+#define KEDGE__FOR_BYTES   1u  /* untyped, and numbers of a byte */
 #define KEDGE__FOR_WIDE    2u  /* elements of two bytes or more */
 #define KEDGE__FOR_FLOATS  4u  /* floating point of four or eight bytes */
 #define KEDGE__FOR_DOUBLES 8u  /* of eight */
@@ -15,6 +15,7 @@
 #define KEDGE__WITH_BASE   64u /* there is a base */
 #define KEDGE__SLOW        128u /* however well data packs */
 #define KEDGE__DEEP        256u /* for "max" alone */
+#define KEDGE__FOR_SMALL   1024u /* numbers of a byte, as those of pictures */
 #define KEDGE__THERE       512u /* for data on a GPU, which packs it, at so many bytes a second for all threads */
 
 struct kedge__candidate {

@@ -208,6 +208,31 @@ static void test_auto(void **state)
 	free(data);
 }
 
+/* Numbers of a byte, like those of a picture: neighbours differ by little. As bytes of which nothing is known they are
+ * not. */
+static void test_small_numbers(void **state)
+{
+	uint8_t *data = malloc(BYTES), *out = malloc(BYTES);
+	struct kedge__codec_choice number, byte, most;
+	uint16_t codec, param;
+	size_t a, b, c;
+	uint64_t seed = 3;
+
+	(void)state;
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(128 + 90 * sin((double)i / 300) + (double)(draw(&seed) % 7));
+	number = sample("auto", KEDGE_U8, data, BYTES);
+	byte = sample("auto", KEDGE_BYTES, data, BYTES);
+	most = sample("max", KEDGE_U8, data, BYTES);
+	assert_true(number.steps & KEDGE__STEP_DELTA);
+	assert_int_equal(kedge__block_encode(&number, KEDGE_U8, data, BYTES, out, &a, &codec, &param, NULL), 0);
+	assert_int_equal(kedge__block_encode(&byte, KEDGE_BYTES, data, BYTES, out, &b, &codec, &param, NULL), 0);
+	assert_int_equal(kedge__block_encode(&most, KEDGE_U8, data, BYTES, out, &c, &codec, &param, NULL), 0);
+	assert_true(a < b * 3 / 4 && c <= a);
+	free(data);
+	free(out);
+}
+
 /* The slower storage is, the smaller what is chosen; where it is as fast as memory, nothing is packed. */
 static void test_storage_and_target(void **state)
 {
@@ -492,6 +517,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_shape),
 	    cmocka_unit_test(test_blocks_are_described),
 	    cmocka_unit_test(test_auto),
+	    cmocka_unit_test(test_small_numbers),
 	    cmocka_unit_test(test_storage_and_target),
 	    cmocka_unit_test(test_there),
 	    cmocka_unit_test(test_max),
