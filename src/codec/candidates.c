@@ -13,6 +13,7 @@
 #define BASE    KEDGE__WITH_BASE
 #define SLOW    KEDGE__SLOW
 #define DEEP    KEDGE__DEEP
+#define SELDOM  KEDGE__SELDOM
 #define THERE   KEDGE__THERE
 
 /*
@@ -55,6 +56,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
     {"delta+planes", 500e6, 500e6, SMALL},
     {"delta+zstd:3", 250e6, 800e6, SMALL},
+    {"fpc64:12+zstd:1", 500e6, 600e6, DOUBLES | SELDOM},
     {"zstd:9", 60e6, 900e6, BYTES | WIDE | SLOW},
     {"shuffle+zstd:9", 60e6, 900e6, WIDE | SLOW},
     {"shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},

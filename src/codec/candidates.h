@@ -14,7 +14,8 @@
 #define KEDGE__FOR_RECORDS 32u /* records were found */
 #define KEDGE__WITH_BASE   64u /* there is a base */
 #define KEDGE__SLOW        128u /* however well data packs */
-#define KEDGE__DEEP        256u /* for "max" alone */
+#define KEDGE__DEEP        256u /* for "max" alone, where a quicker form of it is not far from the best */
+#define KEDGE__SELDOM      2048u /* for "max" alone: seldom the best, and as quick as others */
 #define KEDGE__FOR_SMALL   1024u /* numbers of a byte, as those of pictures */
 #define KEDGE__THERE       512u /* for data on a GPU, which packs it, at so many bytes a second for all threads */
 

@@ -149,7 +149,7 @@ static bool is_tried(const struct sampler *s, const struct kedge__candidate *c)
 		return false;
 	if (s->wanted.smallest)
 		return true;
-	if (c->data & KEDGE__DEEP || 1 / c->decode + fetch_time(s, c) > 1 / DECODE_LEAST)
+	if (c->data & (KEDGE__DEEP | KEDGE__SELDOM) || 1 / c->decode + fetch_time(s, c) > 1 / DECODE_LEAST)
 		return false;
 	/* However small it gets: too slow, or slower than storing the data as it is. */
 	return best <= (s->wanted.target > 0 ? 1 / s->wanted.target : cost_of_none(s));
