@@ -33,6 +33,11 @@ static void interrupt(int sig)
 	interrupted = sig;
 }
 
+bool kedge__restore_interrupted(void)
+{
+	return interrupted;
+}
+
 /* Between groups a signal ends the work in order, without temporary files left behind; a second one ends it at once. */
 static void catch_signals(void)
 {

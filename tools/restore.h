@@ -177,6 +177,7 @@ struct kedge__restore {
 #define KEDGE__RESTORE_INIT {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX}
 
 int kedge__restore_run(struct kedge__restore *r); /* an exit code, after messages */
+bool kedge__restore_interrupted(void); /* a signal asked this process to end during one of them */
 void kedge__restore_done(struct kedge__restore *r);
 
 #endif

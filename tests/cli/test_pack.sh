@@ -110,6 +110,33 @@ if [ -z "${SANITIZERS:-}" ]; then
 	rm -r big big.kpk got
 fi
 
+# A dataset is of one file: what names none is refused before anything is unpacked, and nothing of the others is left.
+mkdir copies
+for word in :/x .:/x /:/x d/..:/x; do
+	TMPDIR=$PWD/copies expect 2 kedge cat x.kpk d/e/c "$word"
+	said "'$word' names no file before the dataset: write FILE:/x"
+	[ ! -s out ] || fail "something was printed before the usage error"
+done
+TMPDIR=$PWD/copies expect 2 kedge cat x.kpk d:/x
+is "$(ls copies)" "" "what is left of copies"
+
+# Nor is anything left by a signal, which comes when the pipe is full at the latest.
+cp "$KEDGE_SOURCE/tests/aggregate/files/old.h5" .
+expect 0 kedge pack old.h5 -o old.kpk
+if kedge cat old.kpk old.h5:/800_640_li8_two >out 2>err; then
+	words=$(seq 40 | sed 's,.*,old.h5:/800_640_li8_two,')
+	mkfifo fifo
+	exec 9<>fifo
+	TMPDIR=$PWD/copies kedge cat old.kpk $words >fifo 2>err 9<&- &
+	head -c 1 <&9 >out
+	kill $!
+	wait $! && fail "kedge cat was not interrupted"
+	exec 9<&-
+	is "$(ls copies)" "" "what is left of copies after a signal"
+else
+	said 'there is no libhdf5'
+fi
+
 # A dataset of an HDF5 file, where there is something that makes one.
 if python3 -c 'import h5py' 2>/dev/null; then
 	mkdir hdf5
