@@ -53,8 +53,7 @@ static void catch_signals(void)
 
 struct group {
 	struct kedge__restore_target targets[GROUP_FILES];
-	size_t outputs[GROUP_FILES]; /* the output of each target, */
-	uint64_t bytes[GROUP_FILES]; /* and its bytes */
+	size_t outputs[GROUP_FILES]; /* the output of each target */
 	size_t count, files, large;
 	uint64_t held;
 };
@@ -134,12 +133,12 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 	target->region = region;
 	target->zeroed = spec.holes;
 	g->outputs[g->count] = before;
-	g->bytes[g->count] = spec.file_bytes;
 	g->count += record->bytes > 0;
 	g->files++;
 	g->large += record->bytes <= LARGE ? 0 : spec.form == KEDGE__FILLED_FILE ? 1 : PLAIN_LARGE;
 	g->held += record->bytes > LARGE ? 0 : record->bytes;
 	note_region(r, top->header.rank, record, &spec);
+	r->outputs.list.at[before].noted = r->files;
 	return 0;
 }
 
@@ -186,8 +185,6 @@ static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, con
 			continue;
 		record = &kedge__lineage_top(l)->regions[g->targets[i].region];
 		kedge__outputs_drop(&r->outputs, g->outputs[i]);
-		r->files--;
-		r->bytes -= g->bytes[i];
 		rc = leave_out(r, record->name, rc, err);
 	}
 	return rc;
@@ -578,6 +575,21 @@ static int restore_asked(struct kedge__restore *r)
 				(unsigned long long)r->version, r->place.name);
 }
 
+/* What was noted and left out later, by a full disk say, is not among what is there. From the last on, so that numbers
+ * stay what they are. */
+static void forget_lost(struct kedge__restore *r)
+{
+	for (size_t i = r->outputs.list.count; i-- > 0;) {
+		const struct kedge__output *out = &r->outputs.list.at[i];
+
+		if (out->kind != KEDGE__OUTPUT_GONE || !out->noted)
+			continue;
+		r->files--;
+		r->bytes -= out->file_bytes;
+		json_array_remove(r->regions, out->noted - 1);
+	}
+}
+
 static void print_result(struct kedge__restore *r, double seconds)
 {
 	char bytes[KEDGE__TEXT_ROOM], time[KEDGE__TEXT_ROOM], files[KEDGE__TEXT_ROOM];
@@ -646,6 +658,7 @@ int kedge__restore_run(struct kedge__restore *r)
 	if (status == 0 && kedge__outputs_commit(&r->outputs, &err) != 0)
 		status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
 					  (unsigned long long)r->version, r->place.name);
+	forget_lost(r);
 	if (status == 0)
 		print_result(r, kedge__clock_seconds() - began);
 	return status ? status : KEDGE__MAX(r->left_status, r->outputs.left_status);

@@ -30,6 +30,8 @@ struct kedge__output {          /* one file on its way */
 	enum kedge__output_form form;
 	void *data;             /* while it is filled */
 	size_t bytes;           /* of that */
+	uint64_t file_bytes;    /* of the file, as far as is known */
+	size_t noted;           /* it is the file of this number in what is printed at the end; 0: not in it */
 	int fd;
 };
 

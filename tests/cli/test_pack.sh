@@ -269,6 +269,9 @@ while :; do
 	is $code 5 "the exit code with enospc@$n"
 	grep -q '^kedge unpack: ' err || fail "no message with enospc@$n"
 	checked "with enospc@$n"
+	there=$(find got -type f ! -name second | wc -l)
+	[ ! -s out ] || grep -q "^x.kpk: $there file" out || fail "$there files are there with enospc@$n, not: $(cat out)"
+	! grep 'got/.* was left out' err || fail "a name with the directory with enospc@$n"
 	[ -z "$(find got -type f)" ] || missing=$((missing + 1))
 	n=$((n + $(every 2 5)))
 	[ $n -lt 200 ] || fail "unpack never succeeds"
