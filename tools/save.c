@@ -191,15 +191,23 @@ static bool is_on_l1(struct save *s)
 	return on;
 }
 
+/* Whatever the cause, it is an output that failed: one status, so that scripts can tell. */
 static int fail_half(struct save *s, struct kedge__error *err)
 {
-	int status = kedge__tool_fail(s->usage.command, err, "version %llu of %s is on L1, but not on L2",
-				      (unsigned long long)s->version, s->name);
+	char *text = kedge__asprintf("version %llu of %s is on L1, but not on L2: %s", (unsigned long long)s->version,
+				     s->name, kedge__error_text(err));
 
-	kedge__tool_say(s->usage.command,
-			"once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, and so does the next save",
-			s->store ? " -s " : "", s->store ? s->store : "", s->name);
-	return status;
+	if (!text)
+		kedge__tool_no_memory();
+	kedge__tool_say(s->usage.command, "%.*s", (int)kedge__tool_unsaid(text), text);
+	kedge__tool_say(
+	    s->usage.command,
+	    "once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, but not after a later version "
+	    "has reached L2",
+	    s->store ? " -s " : "", s->store ? s->store : "", s->name);
+	kedge__free(text);
+	kedge__error_done(err);
+	return KEDGE__EXIT_IO;
 }
 
 static int checkpoint(struct save *s)
@@ -489,6 +497,7 @@ static int save(struct save *s, char *const *paths, size_t n)
 
 	begin(s);
 	kedge__tool_listen(s->usage.command, s->quiet);
+	kedge__tool_causes_once();
 	kedge__tool_raise_limits();
 	if (open_inputs(s, paths, n, &err) != 0)
 		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");

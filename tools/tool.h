@@ -143,6 +143,10 @@ void kedge__tool_outcome(const char *outcome); /* another one from now on */
 void kedge__tool_listen(const char *command, bool quiet);
 /* From now on, what was printed so is not printed again: many ranks of this process say the same. */
 void kedge__tool_listen_once(void);
+/* From now on, what was printed so is left off where it is the cause of something else: for a command that ends soon. */
+void kedge__tool_causes_once(void);
+/* How much of TEXT, "what: cause: cause", is to be printed then. */
+size_t kedge__tool_unsaid(const char *text);
 
 /* ------------------------------------------------------------------ tool_settings.c */
 

@@ -162,7 +162,7 @@ expect 0 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{
 is "$(count l1/sim 1)" 4 "the segments on L1"
 is "$(count l2/sim 1)" 4 "the segments on L2"
 mv l2 away
-expect 6 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{}*' run
+expect 5 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{}*' run
 mv away l2
 expect 0 kedge drain -s l1 -n sim --to l2
 rm -rf l1
