@@ -144,7 +144,7 @@ int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint
 	kedge__version_dir_format(version, dir);
 	part_file_format(rank, part, file);
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
-	if (cat->pack ? stat(cat->store, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
+	if (cat->pack ? fstat(cat->store_fd, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
 		return errno;
 	there = (uint64_t)st.st_size;
 	if (part->bundle)

@@ -119,11 +119,12 @@ static const struct kedge__set_part *part_of(const struct kedge__lineage *l, siz
 
 static void announce(struct kedge__lineage *l, uint64_t version)
 {
-	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL), .fd = -1};
+	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL)};
 
+	fresh.fd = kedge__pack_reopen(l->levels[0]);
 	fresh.path = fresh.part ? kedge__part_path(l->levels[0], version, l->rank, fresh.part) : NULL;
 	if (fresh.path && kedge__file_state_at(fresh.path, &fresh.file) &&
-	    kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
+	    (fresh.fd >= 0 || kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0)) {
 		kedge__segment_announce(fresh.fd, fresh.part);
 		if (kedge__array_push(&l->announced, fresh))
 			return;

@@ -542,7 +542,7 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 		kedge__fs_close(place->fd);
 		return kedge__error_nomem(err);
 	}
-	seg->fd = place->fd;
+	seg->fd = place->fd < 0 && place->level_count == 1 ? kedge__pack_reopen(place->levels[0]) : place->fd;
 	seg->start = place->part ? place->part->start : 0;
 	seg->bucket = place->bucket;
 	seg->base = KEDGE__NO_VERSION;
