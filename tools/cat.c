@@ -25,6 +25,7 @@ static int restore(const struct cat *c, const char *dir, char *const *files, siz
 	r.usage = c->usage;
 	r.dir = dir;
 	r.to_stdout = strcmp(dir, "-") == 0;
+	r.copy = !r.to_stdout;
 	r.place.quiet = c->quiet || !r.to_stdout;
 	for (size_t i = 0; i < c->sets.count; i++)
 		if (!kedge__array_push(&r.place.sets, c->sets.at[i]))

@@ -162,6 +162,7 @@ struct kedge__restore {
 	struct kedge__wanted wanted;
 	KEDGE__ARRAY(struct kedge__restore_tree *) trees; /* of all ranks so far */
 	bool to_stdout, written; /* something is on standard output: no other version may follow */
+	bool copy;               /* what goes to DIR is a temporary copy, and nothing that the user asked for */
 	bool salvage;            /* a file that cannot be had is left out, and the others come */
 	size_t left_out;
 	int left_status;         /* the exit code for the worst of them */
@@ -170,7 +171,9 @@ struct kedge__restore {
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
 	struct kedge__outputs outputs;
+	size_t made;        /* directories of DIR that were not there */
 	bool output_failed; /* the version was fine; trying another one would not help */
+	const char *lacks;  /* a file that was asked for, and that it does not have */
 	json_t *passed, *regions;
 	uint64_t bytes, bytes_read;
 	size_t files, page_count;

@@ -85,19 +85,24 @@ static void progress(void *ctx, uint64_t done, uint64_t total)
 
 static void add_lost(struct verify *v, const struct kedge__verify_report *r)
 {
+	bool pack = kedge__pack_is_at(v->place.settings.l1);
+
 	for (size_t i = 0; i < r->versions_lost; i++) {
 		json_t *o = kedge__json_object();
 
 		kedge__json_text(o, "name", v->place.name);
 		kedge__json_uint(o, "version", r->lost[i]);
 		kedge__json_add(v->lost, o);
-		if (!v->place.json)
+		if (!v->place.json && !pack)
 			printf("lost: version %llu of %s cannot be restored from this store\n",
 			       (unsigned long long)r->lost[i], v->place.name);
 	}
 	if (!r->versions_lost || v->place.json || v->quick)
 		return;
-	if (r->newest_intact == KEDGE__NO_VERSION)
+	if (pack)
+		kedge__print(stdout, "lost: not all files of %s can be had; 'kedge unpack' brings the others\n",
+			     v->place.settings.l1);
+	else if (r->newest_intact == KEDGE__NO_VERSION)
 		printf("none of the checked versions of %s can be restored from this store; another level may have "
 		       "them\n",
 		       v->place.name);

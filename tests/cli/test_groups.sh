@@ -86,6 +86,9 @@ expect 0 kedge restore -s st -n g8 -o - run/log/out.cpu0063.txt
 is "$(cat out)" "rank 63" "a file on standard output"
 expect 3 kedge restore -s st -n g8 --rank 64 -o no
 said "it has no files of rank 64"
+[ ! -e no ] || fail "a directory for no files"
+expect 3 kedge restore -s st -n g8 --rank 27 -o no run/DD0001/data0001.cpu0028
+said "run/DD0001/data0001.cpu0028 is not of rank 27"
 expect 3 kedge restore -s st -n g8 -o no run/nothing
 said "it has no file or region 'run/nothing'"
 

@@ -33,7 +33,11 @@ is "$(stat -c %i back/d/a)" "$(stat -c %i back/d/second)" "the second name"
 clean back "by unpack"
 expect 0 kedge unpack x.kpk -o some 'd/e' 'noth*'
 is "$(cd some && find . -type f | sort | tr '\n' ' ')" "./d/e/b ./d/e/c ./d/nothing " "what was asked for"
-expect 3 kedge unpack x.kpk -o none nosuchfile
+expect 3 kedge unpack x.kpk -o none/of/them nosuchfile
+said "x.kpk has no file 'nosuchfile'; 'kedge ls x.kpk' lists them"
+[ ! -e none ] || fail "a directory for no files"
+expect 3 kedge cat x.kpk nosuchfile
+said "x.kpk has no file 'nosuchfile'; 'kedge ls x.kpk' lists them"
 
 # What looks into stores looks into packs.
 expect 0 kedge ls x.kpk
@@ -118,6 +122,8 @@ for word in :/x .:/x /:/x d/..:/x; do
 	[ ! -s out ] || fail "something was printed before the usage error"
 done
 TMPDIR=$PWD/copies expect 2 kedge cat x.kpk d:/x
+TMPDIR=$PWD/copies KEDGE_FAULT=enospc@2+ expect 5 kedge cat x.kpk d/a:/x
+said "cannot write a temporary copy in $PWD/copies"
 is "$(ls copies)" "" "what is left of copies"
 
 # Nor is anything left by a signal, which comes when the pipe is full at the latest.
@@ -227,6 +233,17 @@ for cut in 0 64 $((bytes / 2)) $((bytes - 1)); do
 	[ -z "$(find got -type f)" ] || fail "files of a pack cut to $cut bytes"
 done
 expect 6 kedge verify cut.kpk
+
+# A pack has no other version and no other level: the cause is said, also to those who want errors only.
+cp x.kpk bad.kpk
+flip bad.kpk 70000
+for option in --quiet --set=threads=1; do
+	expect 6 kedge cat $option bad.kpk d/a d/e/b
+	said "cannot unpack bad.kpk: segment bad.kpk: block"
+done
+expect 1 kedge verify bad.kpk
+printed "lost: not all files of bad.kpk can be had; 'kedge unpack' brings the others"
+! grep 'another level' out || fail "a pack has no levels"
 
 # Sizes, names and places that lie, with all checksums right: an error, and nothing elsewhere; or it does not matter.
 mkdir lie && (cd lie && mkdir t && random t/x 8 3 && seq 100 >t/y && kedge pack -q t -o good.kpk --codec zstd)
