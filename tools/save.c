@@ -553,8 +553,6 @@ int kedge__ranks_check(const struct kedge__usage *u, const char *ranks, uint64_t
 		return kedge__usage_error(u, "--ranks '%s': %s", ranks, wrong);
 	if (group_size != KEDGE__GROUP_PRESET && !ranks)
 		return kedge__usage_error(u, "--group-size needs --ranks PATTERN: which part of a name is the rank?");
-	if (group_size != KEDGE__GROUP_PRESET && (!group_size || group_size > KEDGE__RANK_LIMIT))
-		return kedge__usage_error(u, "--group-size must be from 1 to %u", KEDGE__RANK_LIMIT);
 	if (ranks && pages)
 		return kedge__usage_error(u, "--ranks is for files, and cannot be combined with --pages");
 	return 0;

@@ -67,7 +67,9 @@ int kedge__tool_finish(const char *prefix, int status);
 enum kedge__option_kind {
 	KEDGE__OPTION_FLAG,  /* bool */
 	KEDGE__OPTION_TEXT,  /* const char * */
+	KEDGE__OPTION_ONCE,  /* const char *: not to be given twice, since one that is ignored would be missed */
 	KEDGE__OPTION_UINT,  /* uint64_t */
+	KEDGE__OPTION_RANKS_IN, /* uint64_t: how many ranks are in something, at least 1 */
 	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT: a new version */
 	KEDGE__OPTION_WHICH, /* const char *: a version that there is; see tool_version.c */
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */

@@ -204,8 +204,12 @@ said "no file fits --ranks 'node{}'"
 expect 2 kedge save -s st -n bad --ranks '' run
 expect 2 kedge save -s st -n bad --group-size 8 run
 said "--group-size needs --ranks"
-expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size 0 run
-expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size x run
+for size in 0 -1 x 10000001; do
+	expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size $size run
+	said "--group-size must be from 1 to 10000000, not '$size'"
+done
+expect 2 kedge save -s st -n bad --ranks '*.cpu{}' --ranks '*.cpu{}*' run
+said "--ranks is given twice, as '*.cpu{}' and as '*.cpu{}*'"
 expect 2 kedge save -s st -n bad --rank '*.cpu{}*' --groupsize 8 run
 said "did you mean '--group-size'"
 echo x >run/f.cpu99999999999
