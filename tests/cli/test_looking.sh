@@ -118,6 +118,8 @@ expect 0 kedge log -s store -n job
 printed "(four)"
 printed "    step 4"
 expect 3 kedge rm -s store -n job 3
+KEDGE_FAULT=enospc@1+ expect 5 kedge rm -s store -n job --force 2
+said "it needs a few KiB to begin; 'kedge gc' needs none"
 expect 2 kedge rm -s store -n job
 said "which versions?"
 expect 0 kedge verify -s store -n job
