@@ -328,8 +328,13 @@ static int name_create(const struct kedge__catalog *cat, struct kedge__error *er
 
 static int open_create(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
 {
-	int rc = kedge__fs_mkdirs(cat->store, err);
+	int rc;
 
+	if (kedge__pack_is_at(cat->store))
+		return kedge__pack_begins_at(cat->store)
+			   ? kedge__pack_refuse(cat, err)
+			   : kedge__error_set(err, KEDGE_E_IO, 0, "%s is a file, not a directory", cat->given);
+	rc = kedge__fs_mkdirs(cat->store, err);
 	if (!rc)
 		rc = kedge__marker_open(cat, mode, err);
 	return rc ? rc : name_create(cat, err);

@@ -16,6 +16,24 @@ bool kedge__pack_is_at(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool kedge__pack_begins_at(const char *path)
+{
+	uint8_t in[KEDGE__SEGMENT_HEADER_BYTES];
+	uint64_t bytes;
+	bool begins = true;
+	int fd;
+
+	if (kedge__fs_open_read(path, &fd, NULL) != 0)
+		return true;
+	if (kedge__fs_size(fd, &bytes, path, NULL) == 0) {
+		bytes = KEDGE__MIN(bytes, sizeof(in));
+		if (kedge__fs_pread(fd, in, bytes, 0, path, NULL) == 0)
+			begins = kedge__segment_begins(in, bytes);
+	}
+	kedge__fs_close(fd);
+	return begins;
+}
+
 int kedge__pack_refuse(const struct kedge__catalog *cat, struct kedge__error *err)
 {
 	return kedge__error_set(err, KEDGE_E_ACCESS, 0, "%s is a pack: it is only read, never changed", cat->given);

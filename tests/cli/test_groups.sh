@@ -200,7 +200,7 @@ chmod 700 links/rank_3/deep l/links/rank_3/deep
 expect 2 kedge save -s st -n bad --ranks 'data*.cpu' run
 said "it has no {}"
 expect 2 kedge save -s st -n bad --ranks 'node{}' run
-said "no file fits --ranks 'node{}'"
+said "no file fits --ranks 'node{}': one is called 'run/"
 expect 2 kedge save -s st -n bad --ranks '' run
 expect 2 kedge save -s st -n bad --group-size 8 run
 said "--group-size needs --ranks"

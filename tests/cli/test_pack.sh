@@ -60,7 +60,11 @@ expect 3 kedge ls no.kpk
 expect 2 kedge ls d
 expect 2 kedge ls -s d x.kpk
 expect 6 kedge ls d/a
-said 'not a Kedge segment'
+said 'd/a is not a pack: it does not begin as one'
+expect 6 kedge unpack d/nothing -o none
+said 'd/nothing is not a pack: it does not begin as one'
+expect 6 kedge verify -s d/a
+said 'd/a is neither a store nor a pack'
 
 # It is only read.
 expect 5 kedge gc -s x.kpk -n x --keep 1
@@ -68,6 +72,20 @@ said 'is a pack'
 expect 5 kedge tag -s x.kpk -v 1 good
 said 'is a pack'
 expect 5 kedge save -s x.kpk -n x d
+said 'x.kpk is a pack'
+expect 5 kedge save -s d/a -n x d
+said 'd/a is a file, not a directory'
+
+# What an option has wrong is said of the option.
+for command in 'kedge pack -o no.kpk' 'kedge save -s no.store -n x'; do
+	expect 2 $command --codec zst d
+	said "--codec zst: codec 'zst' is not one of none, lz4, zstd"
+	expect 2 $command --block 3 d
+	said '--block 3: "3" is not a size'
+	expect 2 $command --type f33 d
+	said '--type f33: not one of bytes, i8, u8'
+done
+[ ! -e no.kpk ] && [ ! -e no.store ] || fail "a mistake in an option left something"
 
 # Standard output and input, names that are taken, and a pack in what is packed.
 kedge pack -o - d | cat >y.kpk
