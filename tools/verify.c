@@ -41,7 +41,15 @@ static json_t *finding_json(const struct verify *v, const struct kedge__finding 
 	return o;
 }
 
-static void print_finding(const struct kedge__finding *f)
+/* What the number of a segment is the number of. */
+static const char *unit(const struct verify *v, const struct kedge__finding *f)
+{
+	const struct kedge__catalog_entry *e = has_version(f) ? kedge__place_find(&v->place, f->version) : NULL;
+
+	return e && !e->problem.code && e->set.grouping ? "segment" : "rank";
+}
+
+static void print_finding(const struct verify *v, const struct kedge__finding *f)
 {
 	char *region = f->region ? kedge__text_name(f->region) : NULL;
 
@@ -49,7 +57,7 @@ static void print_finding(const struct kedge__finding *f)
 	if (has_version(f))
 		printf("version %llu, ", (unsigned long long)f->version);
 	if (has_rank(f))
-		printf("rank %u, ", f->rank);
+		printf("%s %u, ", unit(v, f), f->rank);
 	kedge__print(stdout, "%s", f->file);
 	if (f->block >= 0)
 		printf(", block %lld", (long long)f->block);
@@ -71,7 +79,7 @@ static void found(void *ctx, const struct kedge__finding *f)
 	if (v->place.json)
 		kedge__json_add(stray ? v->strays : v->findings, finding_json(v, f));
 	else if (!stray)
-		print_finding(f);
+		print_finding(v, f);
 	else if (!v->place.quiet)
 		kedge__print(stdout, "stray: %s: %s\n", f->file, f->text);
 }

@@ -80,6 +80,17 @@ const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catal
 	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
 }
 
+const char *kedge__levels_unit(struct kedge__catalog *const *levels, size_t count, uint64_t version)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(levels[i], version);
+
+		if (e && !e->problem.code && e->set.grouping)
+			return "segment";
+	}
+	return "rank";
+}
+
 /* ------------------------------------------------------------------ paths */
 
 char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf)

@@ -351,6 +351,7 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
 	char *path;
 	int fd;
 	uint64_t start; /* where it begins in the file: not 0 in a bundle */
+	uint32_t first_rank, rank_count; /* that it has files of, if its version has a grouping; rank_count 0: none, or it is not known */
 	struct kedge__segment_header header;
 	struct kedge__segment_footer footer;
 	struct kedge__segment_summary summary;

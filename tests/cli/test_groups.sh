@@ -65,8 +65,10 @@ cp -r st one # damage in another group is none of its business; in its own it is
 flip "$(find one/g8 -name 'r0000002-*')" 5000
 expect 0 kedge restore -s one -n g8 --rank 27 -o rank
 expect 6 kedge restore -s one -n g8 --rank 16 -v 1 -o rank
+said "(version 1, ranks 16 to 23)"
 expect 6 kedge restore -s one -n g8 -v 1 -o rank
 expect 1 kedge verify -s one
+printed "damaged: version 1, segment 2, "
 rm -rf one rank
 
 # What belongs to no rank is in the first segment; directories have files of all.
