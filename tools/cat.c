@@ -4,6 +4,9 @@
 #include "restore.h"
 #include "tool_bench.h"
 #include "tool_files.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 struct cat {
 	struct kedge__usage usage;
@@ -22,6 +25,7 @@ static int restore(const struct cat *c, const char *dir, char *const *files, siz
 	r.usage = c->usage;
 	r.dir = dir;
 	r.to_stdout = strcmp(dir, "-") == 0;
+	r.copy = !r.to_stdout;
 	r.place.quiet = c->quiet || !r.to_stdout;
 	for (size_t i = 0; i < c->sets.count; i++)
 		if (!kedge__array_push(&r.place.sets, c->sets.at[i]))
@@ -34,43 +38,151 @@ static int restore(const struct cat *c, const char *dir, char *const *files, siz
 	return status;
 }
 
-/* The file of WORD, "FILE:/DATASET", is put into DIR; it has its name there, which has no pattern in it. */
-static int print_from(const struct cat *c, const char *dir, char *file, const char *dataset)
+/* ------------------------------------------------------------------ a dataset, out of a copy of its file */
+
+static char *volatile copies; /* the directory that has the copy, until it is removed */
+static char *volatile copied; /* the copy, while it is read */
+
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* Only what a signal handler may do: the copy, and the directories that it is in. */
+static void interrupt(int sig)
+{
+	char *path = copied, *slash;
+
+	if (path)
+		unlink(path);
+	while (path && (slash = strrchr(path, '/')) && slash >= path + strlen(copies)) {
+		*slash = '\0';
+		rmdir(path);
+	}
+	if (!path && copies)
+		rmdir(copies); /* nothing is in it yet */
+	raise(sig);
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)}, old;
+
+	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
+		if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			sigaction(ending[i], &sa, NULL);
+}
+
+/* As long as what the handler sees is not what there is. */
+static void hold_signals(sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
+		sigaddset(&set, ending[i]);
+	sigprocmask(SIG_BLOCK, &set, before);
+}
+
+/* However the process ends, by a lack of memory, too. */
+static void remove_copies(void)
+{
+	sigset_t before;
+
+	hold_signals(&before);
+	if (copies)
+		kedge__bench_dir_remove(copies);
+	kedge__free(copies);
+	copies = NULL;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static int make_copies(struct kedge__error *err)
+{
+	static bool registered;
+	sigset_t before;
+	char *made;
+	int rc;
+
+	if (!registered && atexit(remove_copies) != 0)
+		return kedge__error_nomem(err);
+	registered = true;
+	catch_signals();
+	hold_signals(&before);
+	rc = kedge__dir_make(kedge__temporary_directory(), "kedge-cat", &made, err);
+	if (!rc)
+		copies = made;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+/* By a signal that came when the copy was whole, and the handler was still the other one. */
+static int interrupted(const struct cat *c)
+{
+	kedge__tool_say(c->usage.command, "interrupted");
+	return KEDGE__EXIT_FAILURE;
+}
+
+/* FILE is put into the directory of copies, where it has NAME. */
+static int print_copy(const struct cat *c, char *file, const char *name, const char *dataset)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status = restore(c, dir, &file, 1);
-	char *name = status ? NULL : kedge__save_region_name(file), *path;
+	int status = restore(c, copies, &file, 1);
+	char *path = status ? NULL : kedge__asprintf("%s/%s", copies, name);
 
 	if (status)
 		return status;
-	path = name ? kedge__asprintf("%s/%s", dir, name) : NULL;
 	if (!path)
 		kedge__tool_no_memory();
-	if (!kedge__fs_is_file(path))
+	copied = path;
+	catch_signals();
+	if (kedge__restore_interrupted())
+		status = interrupted(c);
+	else if (!kedge__fs_is_file(path))
 		status = kedge__usage_error(&c->usage, "'%s' is not the name of one file", file);
 	else if (kedge__cat_dataset(path, file, dataset, &err) != 0)
 		status = kedge__tool_fail(c->usage.command, &err, "cannot print %s", dataset);
+	copied = NULL;
 	kedge__free(path);
-	kedge__free(name);
 	return status;
 }
 
 static int print_dataset(const struct cat *c, const char *word, const char *colon)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *file = kedge__asprintf("%.*s", (int)(colon - word), word), *dir;
+	char *file = kedge__asprintf("%.*s", (int)(colon - word), word), *name;
 	int status;
 
 	if (!file)
 		kedge__tool_no_memory();
-	if (kedge__dir_make(kedge__temporary_directory(), "kedge-cat", &dir, &err) != 0) {
-		kedge__free(file);
-		return kedge__tool_fail(c->usage.command, &err, "cannot print %s", word);
-	}
-	status = print_from(c, dir, file, colon + 1);
-	kedge__bench_dir_remove(dir);
-	kedge__free(dir);
+	name = kedge__save_region_name(file);
+	if (make_copies(&err) != 0)
+		status = kedge__tool_fail(c->usage.command, &err, "cannot print %s", word);
+	else
+		status = print_copy(c, file, name, colon + 1);
+	remove_copies();
+	kedge__free(name);
 	kedge__free(file);
+	return status;
+}
+
+/* ------------------------------------------------------------------ all of them */
+
+/* A dataset is of one file, which has a name; to say so before anything is printed. */
+static int check_words(const struct cat *c, char *const *words, int n)
+{
+	int status = 0;
+
+	for (int i = 0; !status && i < n; i++) {
+		const char *colon = strstr(words[i], ":/");
+		char *file = colon ? kedge__asprintf("%.*s", (int)(colon - words[i]), words[i]) : NULL;
+		char *name = file ? kedge__save_region_name(file) : NULL;
+
+		if (colon && !file)
+			kedge__tool_no_memory();
+		if (colon && !name)
+			status = kedge__usage_error(&c->usage, "'%s' names no file before the dataset: write FILE%s",
+						    words[i], colon);
+		kedge__free(name);
+		kedge__free(file);
+	}
 	return status;
 }
 
@@ -120,7 +232,9 @@ int kedge__tool_cat(int argc, char **argv)
 			status = kedge__usage_error(&c.usage, "which file? 'kedge ls %s' lists them", argv[first]);
 		else {
 			c.pack = argv[first];
-			status = print(&c, argv + first + 1, argc - first - 1);
+			status = check_words(&c, argv + first + 1, argc - first - 1);
+			if (status == 0)
+				status = print(&c, argv + first + 1, argc - first - 1);
 		}
 	}
 	kedge__array_done(&c.sets);

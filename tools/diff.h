@@ -15,6 +15,7 @@ struct kedge__diff_rank {
 	struct kedge__diff_region *regions;
 	size_t count;
 	KEDGE__ARRAY(struct kedge__diff_entry) entries;
+	KEDGE__ARRAY(const char *) apart; /* files of which one version has the plain form, in order; of its tree */
 };
 
 struct kedge__diff_tool {
@@ -29,7 +30,8 @@ struct kedge__diff_tool {
 	uint64_t changed_bytes, changed_regions, changed_ranges, changed_entries;
 };
 
-/* diff_tree.c: takes the tree of files from the regions of R, and says what differs in it beside times. */
+/* diff_tree.c: takes the tree of files from the regions of R, and says what differs in it beside times. A file of which one version has
+ * the plain form, and the other has not, is taken out, too: what was compared of it are two forms. */
 int kedge__diff_tree(struct kedge__diff_rank *r, struct kedge__lineage *a, struct kedge__lineage *b, struct kedge__pool *pool, struct kedge__io io,
 		     struct kedge__error *err);
 

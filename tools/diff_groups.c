@@ -235,10 +235,10 @@ int kedge__diff_groups(struct kedge__diff_tool *d, const struct kedge__set *a, c
 		rc = read_side(&g, &g.b, err);
 	if (!rc)
 		rc = compare(&g, err);
-	if (!rc)
-		kedge__diff_trees(out, &g.a.tree, &g.b.tree);
 	out->regions = g.regions.at;
 	out->count = g.regions.count;
+	if (!rc)
+		kedge__diff_trees(out, &g.a.tree, &g.b.tree);
 	side_done(&g.a);
 	side_done(&g.b);
 	kedge__free(g.pairs);

@@ -5,6 +5,7 @@
  */
 #include "diff.h"
 #include "tool_tree.h"
+#include <stdlib.h>
 
 static void add(struct kedge__diff_rank *r, const char *name, char *what)
 {
@@ -40,10 +41,13 @@ static void compare(struct kedge__diff_rank *r, const struct kedge__tree_entry *
 		add(r, a->name,
 		    kedge__asprintf("link to %s, now to %s", a->target ? a->target : "nothing",
 				    b->target ? b->target : "nothing"));
-	if ((a->flags ^ b->flags) & KEDGE__TREE_PLAIN)
+	if ((a->flags ^ b->flags) & KEDGE__TREE_PLAIN) {
 		add(r, a->name,
-		    kedge__strdup(b->flags & KEDGE__TREE_PLAIN ? "saved as it is, now with --equal"
-							       : "saved with --equal, now as it is"));
+		    kedge__strdup(b->flags & KEDGE__TREE_PLAIN ? "saved as it is, now with --equal: not compared"
+							       : "saved with --equal, now as it is: not compared"));
+		if (!kedge__array_push(&r->apart, a->name))
+			kedge__tool_no_memory();
+	}
 	if (a->xattr_bytes != b->xattr_bytes || (a->xattr_bytes && memcmp(a->xattrs, b->xattrs, a->xattr_bytes) != 0))
 		add(r, a->name, kedge__strdup("extended attributes differ"));
 }
@@ -78,9 +82,14 @@ static void walk(struct kedge__diff_rank *r, const struct kedge__tree *a, const 
 	}
 }
 
-void kedge__diff_trees(struct kedge__diff_rank *r, const struct kedge__tree *a, const struct kedge__tree *b)
+static int by_name(const void *x, const void *y)
 {
-	walk(r, a, b);
+	return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+static bool is_apart(const struct kedge__diff_rank *r, const char *name)
+{
+	return r->apart.count && bsearch(&name, r->apart.at, r->apart.count, sizeof(*r->apart.at), by_name);
 }
 
 static void take_out(struct kedge__diff_rank *r)
@@ -88,7 +97,7 @@ static void take_out(struct kedge__diff_rank *r)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
-		if (strcmp(r->regions[i].name, KEDGE__TREE_REGION) == 0) {
+		if (strcmp(r->regions[i].name, KEDGE__TREE_REGION) == 0 || is_apart(r, r->regions[i].name)) {
 			kedge__free(r->regions[i].name);
 			kedge__free(r->regions[i].ranges);
 		} else {
@@ -96,6 +105,13 @@ static void take_out(struct kedge__diff_rank *r)
 		}
 	}
 	r->count = kept;
+	kedge__array_done(&r->apart);
+}
+
+void kedge__diff_trees(struct kedge__diff_rank *r, const struct kedge__tree *a, const struct kedge__tree *b)
+{
+	walk(r, a, b);
+	take_out(r);
 }
 
 int kedge__diff_tree(struct kedge__diff_rank *r, struct kedge__lineage *a, struct kedge__lineage *b,
@@ -108,8 +124,8 @@ int kedge__diff_tree(struct kedge__diff_rank *r, struct kedge__lineage *a, struc
 	if (!rc)
 		rc = kedge__tool_tree_read(b, pool, io, &two, &has_two, NULL, err);
 	if (!rc && has_one && has_two)
-		walk(r, &one, &two);
-	if (!rc)
+		kedge__diff_trees(r, &one, &two);
+	else if (!rc)
 		take_out(r);
 	kedge__tree_done(&one);
 	kedge__tree_done(&two);

@@ -33,6 +33,11 @@ static void interrupt(int sig)
 	interrupted = sig;
 }
 
+bool kedge__restore_interrupted(void)
+{
+	return interrupted;
+}
+
 /* Between groups a signal ends the work in order, without temporary files left behind; a second one ends it at once. */
 static void catch_signals(void)
 {
@@ -48,8 +53,7 @@ static void catch_signals(void)
 
 struct group {
 	struct kedge__restore_target targets[GROUP_FILES];
-	size_t outputs[GROUP_FILES]; /* the output of each target, */
-	uint64_t bytes[GROUP_FILES]; /* and its bytes */
+	size_t outputs[GROUP_FILES]; /* the output of each target */
 	size_t count, files, large;
 	uint64_t held;
 };
@@ -129,12 +133,12 @@ static int group_add(struct kedge__restore *r, struct group *g, struct kedge__li
 	target->region = region;
 	target->zeroed = spec.holes;
 	g->outputs[g->count] = before;
-	g->bytes[g->count] = spec.file_bytes;
 	g->count += record->bytes > 0;
 	g->files++;
 	g->large += record->bytes <= LARGE ? 0 : spec.form == KEDGE__FILLED_FILE ? 1 : PLAIN_LARGE;
 	g->held += record->bytes > LARGE ? 0 : record->bytes;
 	note_region(r, top->header.rank, record, &spec);
+	r->outputs.list.at[before].noted = r->files;
 	return 0;
 }
 
@@ -181,8 +185,6 @@ static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, con
 			continue;
 		record = &kedge__lineage_top(l)->regions[g->targets[i].region];
 		kedge__outputs_drop(&r->outputs, g->outputs[i]);
-		r->files--;
-		r->bytes -= g->bytes[i];
 		rc = leave_out(r, record->name, rc, err);
 	}
 	return rc;
@@ -204,13 +206,29 @@ static int group_restore(struct kedge__restore *r, struct kedge__lineage *l, str
 
 /* ------------------------------------------------------------------ one rank of a version */
 
+/* By its name, word I is of a rank, but not of the one that was asked for. */
+static bool is_of_another(const struct kedge__wanted *w, size_t i)
+{
+	uint64_t rank;
+
+	return w->grouping && w->rank != UINT64_MAX && w->names[i] &&
+	       kedge__rank_of(w->grouping->pattern, w->names[i], &rank) == KEDGE__RANK_PRESENT && rank != w->rank;
+}
+
 static int check_wanted(struct kedge__restore *r, struct kedge__error *err)
 {
 	for (size_t i = 0; i < r->wanted.count; i++) {
 		if (r->wanted.found[i])
 			continue;
 		r->output_failed = true;
-		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no file or region '%s'", r->wanted.words[i]);
+		if (is_of_another(&r->wanted, i))
+			return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s is not of rank %llu", r->wanted.words[i],
+						(unsigned long long)r->rank);
+		if (r->wanted.grouping && r->rank != UINT64_MAX)
+			return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no file '%s' of rank %llu",
+						r->wanted.words[i], (unsigned long long)r->rank);
+		r->lacks = r->wanted.words[i];
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "it has no file or region '%s'", r->lacks);
 	}
 	return 0;
 }
@@ -402,8 +420,10 @@ static int restore_one(struct kedge__restore *r, struct kedge__lineage *l, size_
 	struct scratch s;
 	int rc = scratch_open(&s, bytes, err);
 
-	if (rc)
+	if (rc) {
 		r->output_failed = true;
+		(void)kedge__error_prefix(err, "cannot write a temporary copy in %s", kedge__temporary_directory());
+	}
 	if (!rc && bytes)
 		rc = fill_one(r, l, region, s.data, err);
 	if (!rc) {
@@ -515,6 +535,32 @@ static int restore_version(struct kedge__restore *r, uint64_t version, struct ke
 	return restore_ranks(r, version, e->set.ranks, err);
 }
 
+/* A pack has one version, and no other level. */
+static bool is_pack(const struct kedge__restore *r)
+{
+	return kedge__pack_is_at(r->place.settings.l1);
+}
+
+/* The exit code, after a message. */
+static int fail_version(struct kedge__restore *r, struct kedge__error *err)
+{
+	const char *store = r->place.settings.l1;
+
+	if (is_pack(r) && r->lacks) {
+		kedge__tool_say(r->usage.command, "%s has no file '%s'; 'kedge ls %s' lists them", store, r->lacks,
+				store);
+		kedge__error_done(err);
+		return KEDGE__EXIT_NOTFOUND;
+	}
+	if (r->copy && r->output_failed && err->code != KEDGE_E_CANCELED)
+		return kedge__tool_fail(r->usage.command, err, "cannot write a temporary copy in %s",
+					kedge__temporary_directory());
+	if (is_pack(r))
+		return kedge__tool_fail(r->usage.command, err, "cannot unpack %s", store);
+	return kedge__tool_fail(r->usage.command, err, "cannot restore version %llu of %s",
+				(unsigned long long)r->version, r->place.name);
+}
+
 static void pass_over(struct kedge__restore *r, uint64_t version, struct kedge__error *err)
 {
 	json_t *o = kedge__json_object();
@@ -529,6 +575,20 @@ static void pass_over(struct kedge__restore *r, uint64_t version, struct kedge__
 	*err = (struct kedge__error)KEDGE__ERROR_INIT;
 	kedge__outputs_done(&r->outputs);
 	trees_free(r);
+}
+
+/* Whoever wants errors only wants to know why there is one. */
+static void say_lost(const struct kedge__restore *r)
+{
+	kedge__tool_say(r->usage.command,
+			"cannot restore %s: no version is intact; 'kedge verify' shows what is damaged", r->place.name);
+	for (size_t i = 0; r->place.quiet && i < json_array_size(r->passed); i++) {
+		const json_t *o = json_array_get(r->passed, i);
+
+		kedge__tool_say(r->usage.command, "version %lld: %s",
+				(long long)json_integer_value(json_object_get(o, "version")),
+				json_string_value(json_object_get(o, "cause")));
+	}
 }
 
 /* The newest version that is intact, unless one was asked for. */
@@ -547,17 +607,14 @@ static int restore_newest(struct kedge__restore *r)
 			status = 0;
 			break;
 		}
-		if (r->output_failed || r->written || err.code == KEDGE_E_NOMEM) {
-			status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
-						  (unsigned long long)r->version, r->place.name);
+		if (r->output_failed || r->written || err.code == KEDGE_E_NOMEM || is_pack(r)) {
+			status = fail_version(r, &err);
 			break;
 		}
 		pass_over(r, r->version, &err);
 		status = KEDGE__EXIT_DAMAGED;
 		if (n == 0)
-			kedge__tool_say(r->usage.command,
-					"cannot restore %s: no version is intact; 'kedge verify' shows what is damaged",
-					r->place.name);
+			say_lost(r);
 	}
 	kedge__free(versions);
 	return status;
@@ -567,10 +624,22 @@ static int restore_asked(struct kedge__restore *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 
-	if (restore_version(r, r->version, &err) == 0)
-		return 0;
-	return kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
-				(unsigned long long)r->version, r->place.name);
+	return restore_version(r, r->version, &err) == 0 ? 0 : fail_version(r, &err);
+}
+
+/* What was noted and left out later, by a full disk say, is not among what is there. From the last on, so that numbers
+ * stay what they are. */
+static void forget_lost(struct kedge__restore *r)
+{
+	for (size_t i = r->outputs.list.count; i-- > 0;) {
+		const struct kedge__output *out = &r->outputs.list.at[i];
+
+		if (out->kind != KEDGE__OUTPUT_GONE || !out->noted)
+			continue;
+		r->files--;
+		r->bytes -= out->file_bytes;
+		json_array_remove(r->regions, out->noted - 1);
+	}
 }
 
 static void print_result(struct kedge__restore *r, double seconds)
@@ -606,6 +675,53 @@ static void print_result(struct kedge__restore *r, double seconds)
 	kedge__json_print(o);
 }
 
+/* ------------------------------------------------------------------ the directory for the files */
+
+/* PATH becomes the directory that it is in; false: there is none in it. */
+static bool go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	while (slash && !slash[1]) {
+		*slash = '\0';
+		slash = strrchr(path, '/');
+	}
+	if (slash)
+		*slash = '\0';
+	return slash && *path;
+}
+
+static char *own_dir(const struct kedge__restore *r)
+{
+	char *own = kedge__strdup(r->dir);
+
+	if (!own)
+		kedge__tool_no_memory();
+	return own;
+}
+
+static int make_dir(struct kedge__restore *r, struct kedge__error *err)
+{
+	char *path = own_dir(r);
+
+	for (bool more = *path; more && !kedge__fs_exists(path); more = go_up(path))
+		r->made++;
+	kedge__free(path);
+	return kedge__fs_mkdirs(r->dir, err);
+}
+
+/* There was nothing to restore: what was made for it goes again, unless something is in it. */
+static void remove_dir(const struct kedge__restore *r)
+{
+	char *path = own_dir(r);
+
+	for (size_t i = 0; i < r->made && kedge__fs_rmdir(path, NULL) == 0 && go_up(path); i++)
+		;
+	kedge__free(path);
+}
+
+/* ------------------------------------------------------------------ all of it */
+
 static void pace(struct kedge__restore *r)
 {
 	kedge__job_bucket_init(&r->bucket, r->rate == UINT64_MAX ? r->place.settings.restore_rate : r->rate);
@@ -626,8 +742,7 @@ int kedge__restore_run(struct kedge__restore *r)
 	pace(r);
 	r->passed = kedge__json_array();
 	r->regions = kedge__json_array();
-	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 ||
-	    (!r->to_stdout && kedge__fs_mkdirs(r->dir, &err) != 0))
+	if (kedge__tool_pool(&r->place.settings, &r->pool, &err) != 0 || (!r->to_stdout && make_dir(r, &err) != 0))
 		return kedge__tool_fail(r->usage.command, &err, "cannot restore to %s", r->dir);
 	r->outputs.dir = r->dir;
 	r->outputs.sync = r->place.settings.sync;
@@ -638,9 +753,14 @@ int kedge__restore_run(struct kedge__restore *r)
 	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);
 	status = r->version == KEDGE__NO_VERSION ? restore_newest(r) : restore_asked(r);
 	kedge__bar_done(&r->bar);
-	if (status == 0 && kedge__outputs_commit(&r->outputs, &err) != 0)
-		status = kedge__tool_fail(r->usage.command, &err, "cannot restore version %llu of %s",
-					  (unsigned long long)r->version, r->place.name);
+	if (status == 0 && kedge__outputs_commit(&r->outputs, &err) != 0) {
+		r->output_failed = true;
+		status = fail_version(r, &err);
+	}
+	forget_lost(r);
+	kedge__outputs_done(&r->outputs); /* with what is temporary in DIR */
+	if (status && !r->to_stdout)
+		remove_dir(r);
 	if (status == 0)
 		print_result(r, kedge__clock_seconds() - began);
 	return status ? status : KEDGE__MAX(r->left_status, r->outputs.left_status);

@@ -30,6 +30,8 @@ struct kedge__output {          /* one file on its way */
 	enum kedge__output_form form;
 	void *data;             /* while it is filled */
 	size_t bytes;           /* of that */
+	uint64_t file_bytes;    /* of the file, as far as is known */
+	size_t noted;           /* it is the file of this number in what is printed at the end; 0: not in it */
 	int fd;
 };
 
@@ -160,6 +162,7 @@ struct kedge__restore {
 	struct kedge__wanted wanted;
 	KEDGE__ARRAY(struct kedge__restore_tree *) trees; /* of all ranks so far */
 	bool to_stdout, written; /* something is on standard output: no other version may follow */
+	bool copy;               /* what goes to DIR is a temporary copy, and nothing that the user asked for */
 	bool salvage;            /* a file that cannot be had is left out, and the others come */
 	size_t left_out;
 	int left_status;         /* the exit code for the worst of them */
@@ -168,7 +171,9 @@ struct kedge__restore {
 	struct kedge__pool *pool;
 	struct kedge__bar bar;
 	struct kedge__outputs outputs;
+	size_t made;        /* directories of DIR that were not there */
 	bool output_failed; /* the version was fine; trying another one would not help */
+	const char *lacks;  /* a file that was asked for, and that it does not have */
 	json_t *passed, *regions;
 	uint64_t bytes, bytes_read;
 	size_t files, page_count;
@@ -177,6 +182,7 @@ struct kedge__restore {
 #define KEDGE__RESTORE_INIT {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX}
 
 int kedge__restore_run(struct kedge__restore *r); /* an exit code, after messages */
+bool kedge__restore_interrupted(void); /* a signal asked this process to end during one of them */
 void kedge__restore_done(struct kedge__restore *r);
 
 #endif

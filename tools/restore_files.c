@@ -32,14 +32,20 @@ static char *output_path(const struct kedge__outputs *o, int64_t rank, const cha
 	return path;
 }
 
-/* RC says why PATH cannot be written. With salvage that is said, and the others follow: 0; else RC. */
-static int leave_out(struct kedge__outputs *o, const char *path, int rc, struct kedge__error *err)
+/* What PATH, which is below DIR, is called in a version. */
+static const char *name_of(const struct kedge__outputs *o, const char *path)
+{
+	return path + strlen(o->dir) + 1;
+}
+
+/* RC says why NAME cannot be written. With salvage that is said, and the others follow: 0; else RC. */
+static int leave_out(struct kedge__outputs *o, const char *name, int rc, struct kedge__error *err)
 {
 	int status;
 
 	if (!rc || !o->salvage || rc == KEDGE_E_NOMEM)
 		return rc;
-	status = kedge__tool_fail(o->notes.command, err, "%s was left out", path);
+	status = kedge__tool_fail(o->notes.command, err, "%s was left out", name);
 	o->left_out++;
 	o->left_status = KEDGE__MAX(o->left_status, status == KEDGE__EXIT_FAILURE ? KEDGE__EXIT_NO : status);
 	return 0;
@@ -139,7 +145,7 @@ int kedge__outputs_directory(struct kedge__outputs *o, const struct kedge__outpu
 	if (!rc)
 		rc = make_part(o, dir.path, err);
 	if (rc) {
-		rc = leave_out(o, dir.path, rc, err);
+		rc = leave_out(o, spec->name, rc, err);
 		kedge__free(dir.path);
 	} else if (!kedge__array_push(&o->dirs, dir)) {
 		kedge__tool_no_memory();
@@ -200,8 +206,12 @@ static int map_plain(struct kedge__outputs *o, struct kedge__output *out, struct
 static int output_new(struct kedge__outputs *o, const struct kedge__output_spec *spec, enum kedge__output_kind kind,
 		      struct kedge__output **out, struct kedge__error *err)
 {
-	struct kedge__output fresh = {
-	    .kind = kind, .entry = spec->entry, .form = spec->form, .bytes = spec->bytes, .fd = -1};
+	struct kedge__output fresh = {.kind = kind,
+				      .entry = spec->entry,
+				      .form = spec->form,
+				      .bytes = spec->bytes,
+				      .fd = -1,
+				      .file_bytes = spec->file_bytes};
 	int rc = check_name(spec->name, err);
 
 	if (rc)
@@ -273,7 +283,7 @@ void kedge__outputs_drop(struct kedge__outputs *o, size_t i)
 /* As leave_out() for output I, which is dropped. */
 static int give_up(struct kedge__outputs *o, size_t i, int rc, struct kedge__error *err)
 {
-	rc = leave_out(o, o->list.at[i].path, rc, err);
+	rc = leave_out(o, name_of(o, o->list.at[i].path), rc, err);
 	if (!rc)
 		kedge__outputs_drop(o, i);
 	return rc;
@@ -433,7 +443,7 @@ static int name_one(struct kedge__outputs *o, struct kedge__output *out, struct 
 
 	if (out->kind == KEDGE__OUTPUT_LINK && o->salvage && !kedge__fs_exists(out->target))
 		return kedge__error_set(err, KEDGE_E_STATE, 0, "it is another name of %s, which was left out",
-					out->target);
+					name_of(o, out->target));
 	if (out->kind == KEDGE__OUTPUT_LINK) {
 		out->temporary = temporary_name(o, out->path);
 		rc = kedge__fs_link(out->target, out->temporary, err);

@@ -141,10 +141,22 @@ static void print_result(const struct removal *r)
 static int own(struct removal *r)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
+	int status;
 
-	for (size_t l = 0; l < r->place.level_count; l++)
-		if (kedge__catalog_own(r->place.levels[l], "kedge rm", &err) != 0)
-			return kedge__tool_fail(r->usage.command, &err, "nothing was removed");
+	for (size_t l = 0; l < r->place.level_count; l++) {
+		bool full;
+
+		if (kedge__catalog_own(r->place.levels[l], "kedge rm", &err) == 0)
+			continue;
+		full = err.code == KEDGE_E_NOSPACE;
+		status = kedge__tool_fail(r->usage.command, &err, "nothing was removed");
+		if (full)
+			kedge__tool_say(
+			    r->usage.command,
+			    "it needs a few KiB to begin; 'kedge gc' needs none where no version that stays "
+			    "needs one that goes");
+		return status;
+	}
 	return 0;
 }
 

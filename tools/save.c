@@ -191,15 +191,23 @@ static bool is_on_l1(struct save *s)
 	return on;
 }
 
+/* Whatever the cause, it is an output that failed: one status, so that scripts can tell. */
 static int fail_half(struct save *s, struct kedge__error *err)
 {
-	int status = kedge__tool_fail(s->usage.command, err, "version %llu of %s is on L1, but not on L2",
-				      (unsigned long long)s->version, s->name);
+	char *text = kedge__asprintf("version %llu of %s is on L1, but not on L2: %s", (unsigned long long)s->version,
+				     s->name, kedge__error_text(err));
 
-	kedge__tool_say(s->usage.command,
-			"once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, and so does the next save",
-			s->store ? " -s " : "", s->store ? s->store : "", s->name);
-	return status;
+	if (!text)
+		kedge__tool_no_memory();
+	kedge__tool_say(s->usage.command, "%.*s", (int)kedge__tool_unsaid(text), text);
+	kedge__tool_say(
+	    s->usage.command,
+	    "once L2 is there again, 'kedge drain%s%s -n %s' brings it to L2, but not after a later version "
+	    "has reached L2",
+	    s->store ? " -s " : "", s->store ? s->store : "", s->name);
+	kedge__free(text);
+	kedge__error_done(err);
+	return KEDGE__EXIT_IO;
 }
 
 static int checkpoint(struct save *s)
@@ -489,6 +497,7 @@ static int save(struct save *s, char *const *paths, size_t n)
 
 	begin(s);
 	kedge__tool_listen(s->usage.command, s->quiet);
+	kedge__tool_causes_once();
 	kedge__tool_raise_limits();
 	if (open_inputs(s, paths, n, &err) != 0)
 		return kedge__tool_fail(s->usage.command, &err, "nothing was saved");
@@ -544,15 +553,78 @@ int kedge__ranks_check(const struct kedge__usage *u, const char *ranks, uint64_t
 		return kedge__usage_error(u, "--ranks '%s': %s", ranks, wrong);
 	if (group_size != KEDGE__GROUP_PRESET && !ranks)
 		return kedge__usage_error(u, "--group-size needs --ranks PATTERN: which part of a name is the rank?");
-	if (group_size != KEDGE__GROUP_PRESET && (!group_size || group_size > KEDGE__RANK_LIMIT))
-		return kedge__usage_error(u, "--group-size must be from 1 to %u", KEDGE__RANK_LIMIT);
 	if (ranks && pages)
 		return kedge__usage_error(u, "--ranks is for files, and cannot be combined with --pages");
 	return 0;
 }
 
+static int refuse_type(const struct save *s)
+{
+	char names[256] = "";
+
+	for (uint32_t i = 0; i < KEDGE_TYPE_COUNT; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
+			 kedge__type_name(i));
+	return kedge__usage_error(&s->usage, "--type %s: not one of %s", s->type, names);
+}
+
+/* What TEXT says after BEGIN; NULL: it begins otherwise. */
+static const char *after(const char *text, const char *begin)
+{
+	size_t n = strlen(begin);
+
+	return strncmp(text, begin, n) == 0 ? text + n : NULL;
+}
+
+/* An option stands for the setting KEY. If its value is wrong, it is named as it was written; what else is wrong with
+ * settings is said when the job is opened. */
+static int check_setting(const struct save *s, const char *option, const char *key, const char *value)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct kedge__job_settings settings;
+	struct kedge__text_list list = {0};
+	char *call = kedge__asprintf("--set: %s: ", key), *own = kedge__asprintf("%s = %s: ", key, value);
+	const char *cause = NULL;
+	int status = 0;
+
+	if (!call || !own)
+		kedge__tool_no_memory();
+	push_setting(&list, key, value);
+	if (kedge__tool_settings(NULL, true, &list, &settings, &err) == 0)
+		kedge__job_settings_done(&settings);
+	else if (!(cause = after(kedge__error_text(&err), call)))
+		cause = after(kedge__error_text(&err), own);
+	if (cause)
+		status = kedge__usage_error(&s->usage, "--%s %s: %s", option, value, cause);
+	kedge__free((char *)list.at[0]);
+	kedge__array_done(&list);
+	kedge__error_done(&err);
+	kedge__free(call);
+	kedge__free(own);
+	return status;
+}
+
+static int check_settings(const struct save *s)
+{
+	const struct {
+		const char *option, *key, *value;
+	} list[] = {
+	    {"reduce", "reducer", s->reduce}, {"chunk", "chunk", s->chunk},
+	    {"codec", "codec", s->codec},     {"codec-rate", "codec_rate", s->codec_rate},
+	    {"block", "block", s->block},
+	};
+	int status = 0;
+
+	for (size_t i = 0; !status && i < KEDGE__COUNT(list); i++)
+		if (list[i].value)
+			status = check_setting(s, list[i].option, list[i].key, list[i].value);
+	return status;
+}
+
 static int check_usage(struct save *s, bool operands)
 {
+	int status;
+
 	if (!operands && !s->page_index && !s->lists.count)
 		return kedge__usage_error(&s->usage, "no files given");
 	if (s->page_data && !s->page_index)
@@ -560,7 +632,10 @@ static int check_usage(struct save *s, bool operands)
 	if (s->nul && !s->lists.count)
 		return kedge__usage_error(&s->usage, "--null needs --files-from");
 	if (s->type && !kedge__type_parse(s->type, &s->element))
-		return kedge__usage_error(&s->usage, "unknown type '%s'", s->type);
+		return refuse_type(s);
+	status = check_settings(s);
+	if (status)
+		return status;
 	return kedge__ranks_check(&s->usage, s->ranks, s->group_size, s->page_index);
 }
 

@@ -83,10 +83,10 @@ int kedge__save_child(const struct kedge__save_as *as, char **argv, int *stopped
 
 /* Files of many ranks in few segments. */
 #define KEDGE__OPTION_RANKS(to) \
-	{"ranks", 0, KEDGE__OPTION_TEXT, (to), "PATTERN", \
+	{"ranks", 0, KEDGE__OPTION_ONCE, (to), "PATTERN", \
 	 "names of files of ranks, with {} for the number: 'data*.cpu{}', 'rank_{}';\nfiles of --group-size ranks become one segment"}
 #define KEDGE__OPTION_GROUP_SIZE(to) \
-	{"group-size", 0, KEDGE__OPTION_UINT, (to), "G", "with --ranks: ranks in a segment (default: the setting group_size, which is 1)"}
+	{"group-size", 0, KEDGE__OPTION_RANKS_IN, (to), "G", "with --ranks: ranks in a segment (default: the setting group_size, which is 1)"}
 #define KEDGE__GROUP_PRESET UINT64_MAX /* before the options are read */
 /* 0, or KEDGE__EXIT_USAGE after a message. */
 int kedge__ranks_check(const struct kedge__usage *u, const char *ranks, uint64_t group_size, bool pages);

@@ -27,6 +27,15 @@ static size_t index_of(const struct kedge__save_set *s, const char *name)
 }
 
 /* The groups that have files, each once, in order. */
+/* The name of a file, as a pattern has to fit it. */
+static const char *example(const struct kedge__save_set *s)
+{
+	for (size_t i = 0; i < s->walk.found.count; i++)
+		if (s->walk.found.at[i].entry.kind == KEDGE__TREE_FILE)
+			return s->walk.found.at[i].entry.name;
+	return s->walk.found.at[0].entry.name;
+}
+
 static int find_groups(const struct kedge__save_set *s, const char *pattern, uint64_t size, struct numbers *n,
 		       struct kedge__error *err)
 {
@@ -47,8 +56,10 @@ static int find_groups(const struct kedge__save_set *s, const char *pattern, uin
 			kedge__tool_no_memory();
 	}
 	if (!n->list.count)
-		return kedge__error_set(err, KEDGE_E_ARG, 0,
-					"no file fits --ranks '%s': which part of their names is the rank?", pattern);
+		return kedge__error_set(
+		    err, KEDGE_E_ARG, 0,
+		    "no file fits --ranks '%s': one is called '%s'; which part of the names is the rank?", pattern,
+		    example(s));
 	qsort(n->list.at, n->list.count, sizeof(*n->list.at), by_number);
 	for (size_t i = 0; i < n->list.count; i++)
 		if (!kept || n->list.at[kept - 1] != n->list.at[i])

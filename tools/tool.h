@@ -67,7 +67,9 @@ int kedge__tool_finish(const char *prefix, int status);
 enum kedge__option_kind {
 	KEDGE__OPTION_FLAG,  /* bool */
 	KEDGE__OPTION_TEXT,  /* const char * */
+	KEDGE__OPTION_ONCE,  /* const char *: not to be given twice, since one that is ignored would be missed */
 	KEDGE__OPTION_UINT,  /* uint64_t */
+	KEDGE__OPTION_RANKS_IN, /* uint64_t: how many ranks are in something, at least 1 */
 	KEDGE__OPTION_VERSION, /* uint64_t below KEDGE_VERSION_LIMIT: a new version */
 	KEDGE__OPTION_WHICH, /* const char *: a version that there is; see tool_version.c */
 	KEDGE__OPTION_SIZE,  /* uint64_t, bytes: 64k, 1MiB */
@@ -143,6 +145,10 @@ void kedge__tool_outcome(const char *outcome); /* another one from now on */
 void kedge__tool_listen(const char *command, bool quiet);
 /* From now on, what was printed so is not printed again: many ranks of this process say the same. */
 void kedge__tool_listen_once(void);
+/* From now on, what was printed so is left off where it is the cause of something else: for a command that ends soon. */
+void kedge__tool_causes_once(void);
+/* How much of TEXT, "what: cause: cause", is to be printed then. */
+size_t kedge__tool_unsaid(const char *text);
 
 /* ------------------------------------------------------------------ tool_settings.c */
 

@@ -85,6 +85,13 @@ static bool parse_uint(const char *text, uint64_t *value)
 	return true;
 }
 
+_Static_assert(KEDGE__RANK_LIMIT == 10000000, "take() says so");
+
+static bool is_rank_count(const uint64_t *value)
+{
+	return *value >= 1 && *value <= KEDGE__RANK_LIMIT;
+}
+
 static bool parse_version(const char *text, uint64_t *value)
 {
 	uint64_t v;
@@ -114,10 +121,13 @@ static const char *take(const struct kedge__option *o, const char *value)
 		*(bool *)o->to = true;
 		return NULL;
 	case KEDGE__OPTION_TEXT:
+	case KEDGE__OPTION_ONCE:
 		*(const char **)o->to = value;
 		return NULL;
 	case KEDGE__OPTION_UINT:
 		return parse_uint(value, o->to) ? NULL : "a number of 0 or more";
+	case KEDGE__OPTION_RANKS_IN:
+		return parse_uint(value, o->to) && is_rank_count(o->to) ? NULL : "from 1 to 10000000";
 	case KEDGE__OPTION_VERSION:
 		return parse_version(value, o->to) ? NULL : "a version number";
 	case KEDGE__OPTION_WHICH:
@@ -228,6 +238,9 @@ static int take_option(const struct kedge__usage *u, const struct spec *s, int c
 	o = find(u, c == ':' ? optopt : c);
 	if (c == ':')
 		return kedge__usage_error(u, "option '%s' needs a value: %s", argv[optind - 1], o ? o->arg : "");
+	if (o->kind == KEDGE__OPTION_ONCE && *(const char **)o->to)
+		return kedge__usage_error(u, "--%s is given twice, as '%s' and as '%s': one is possible", o->name,
+					  *(const char **)o->to, optarg);
 	wanted = take(o, optarg);
 	if (wanted)
 		return kedge__usage_error(u, "--%s must be %s, not '%s'", o->name, wanted, optarg);

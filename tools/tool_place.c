@@ -10,14 +10,21 @@ int kedge__store_check(const struct kedge__usage *u, const char *store)
 	enum kedge__sight sight = kedge__store_look(store, &id, &err);
 
 	kedge__error_done(&err); /* whoever reads it next says so better */
+	if (kedge__pack_is_at(store) && !kedge__pack_begins_at(store)) {
+		kedge__tool_say(u->command, "%s is neither a store nor a pack: it does not begin as a pack does",
+				store);
+		return KEDGE__EXIT_DAMAGED;
+	}
 	if (kedge__pack_is_at(store))
 		return 0;
 	if (sight == KEDGE__SIGHT_NOTHING)
 		kedge__tool_say(u->command,
 				"there is no store at %s: name one with -s STORE, or make one with 'kedge save'",
 				store);
-	else if (sight == KEDGE__SIGHT_EMPTY || sight == KEDGE__SIGHT_OTHER)
+	else if (sight == KEDGE__SIGHT_EMPTY)
 		kedge__tool_say(u->command, "%s is not a store, but %s", store, kedge__sight_text(sight));
+	else if (sight == KEDGE__SIGHT_OTHER)
+		kedge__tool_say(u->command, "%s is a directory, but not a store; -s names a store", store);
 	else
 		return 0;
 	return KEDGE__EXIT_NOTFOUND;
@@ -38,6 +45,10 @@ int kedge__place_pack(struct kedge__place *p, const struct kedge__usage *u, int 
 	if (!kedge__pack_is_at(argv[first]))
 		return kedge__usage_error(u, "%s is not a pack, which is a file; a store is named with -s",
 					  argv[first]);
+	if (!kedge__pack_begins_at(argv[first])) {
+		kedge__tool_say(u->command, "%s is not a pack: it does not begin as one", argv[first]);
+		return KEDGE__EXIT_DAMAGED;
+	}
 	p->store = argv[first];
 	p->pack = true;
 	return 0;

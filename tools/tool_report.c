@@ -108,12 +108,50 @@ static bool is_repeated(const char *text)
 	return repeated;
 }
 
+static struct {
+	pthread_mutex_t lock;
+	bool on;
+	KEDGE__ARRAY(uint64_t) said; /* checksums */
+} causes = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void kedge__tool_causes_once(void)
+{
+	pthread_mutex_lock(&causes.lock);
+	causes.on = true;
+	pthread_mutex_unlock(&causes.lock);
+}
+
+static bool is_said(const char *cause)
+{
+	uint64_t sum = kedge__checksum(cause, strlen(cause));
+
+	for (size_t i = 0; i < causes.said.count; i++)
+		if (causes.said.at[i] == sum)
+			return true;
+	return false;
+}
+
+/* The causes in TEXT are what follows each colon; TEXT may be the cause of something itself. */
+size_t kedge__tool_unsaid(const char *text)
+{
+	const char *end = NULL;
+
+	pthread_mutex_lock(&causes.lock);
+	for (const char *p = strstr(text, ": "); causes.on && p && !end; p = strstr(p + 2, ": "))
+		if (is_said(p + 2))
+			end = p;
+	for (const char *p = text; causes.on && p; p = strstr(p, ": ") ? strstr(p, ": ") + 2 : NULL)
+		(void)kedge__array_push(&causes.said, kedge__checksum(p, strlen(p))); /* else it is said again */
+	pthread_mutex_unlock(&causes.lock);
+	return end ? (size_t)(end - text) : strlen(text);
+}
+
 static void log_all(void *command, enum kedge_log_level level, const char *text)
 {
 	if (level <= KEDGE_LOG_NOTICE && is_repeated(text))
 		return;
 	if (level <= KEDGE_LOG_ERROR)
-		kedge__tool_say(command, "%s", text);
+		kedge__tool_say(command, "%.*s", (int)kedge__tool_unsaid(text), text);
 	else if (level <= KEDGE_LOG_NOTICE)
 		kedge__tool_say(command, "note: %s", text);
 }
@@ -121,7 +159,7 @@ static void log_all(void *command, enum kedge_log_level level, const char *text)
 static void log_errors(void *command, enum kedge_log_level level, const char *text)
 {
 	if (level <= KEDGE_LOG_ERROR && !is_repeated(text))
-		kedge__tool_say(command, "%s", text);
+		kedge__tool_say(command, "%.*s", (int)kedge__tool_unsaid(text), text);
 }
 
 void kedge__tool_listen(const char *command, bool quiet)

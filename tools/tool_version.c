@@ -58,14 +58,31 @@ static uint64_t find_label(const struct kedge__place *p, const uint64_t *version
 	return KEDGE__NO_VERSION;
 }
 
-static int not_found(const struct kedge__place *p, const struct kedge__usage *u, const struct wanted *w, size_t n)
+/* "version 3", "versions 1 to 4", or with gaps "3 versions from 1 to 9". */
+static void describe(const uint64_t *versions, size_t n, char text[2 * KEDGE__TEXT_ROOM])
 {
+	unsigned long long first = versions[0], last = versions[n - 1];
+
+	if (n == 1)
+		snprintf(text, 2 * KEDGE__TEXT_ROOM, "version %llu", first);
+	else if (last - first == n - 1)
+		snprintf(text, 2 * KEDGE__TEXT_ROOM, "versions %llu to %llu", first, last);
+	else
+		snprintf(text, 2 * KEDGE__TEXT_ROOM, "%zu versions from %llu to %llu", n, first, last);
+}
+
+static int not_found(const struct kedge__place *p, const struct kedge__usage *u, const struct wanted *w,
+		     const uint64_t *versions, size_t n)
+{
+	char text[2 * KEDGE__TEXT_ROOM];
 	uint64_t number;
 
+	if (n)
+		describe(versions, n, text);
 	if (n == 0)
 		kedge__tool_say(u->command, "%s has no versions", p->name);
 	else if (number_parse(w->base, &number))
-		kedge__tool_say(u->command, "%s has no version %s", p->name, w->base);
+		kedge__tool_say(u->command, "%s has no version %s; it has %s", p->name, w->base, text);
 	else
 		kedge__tool_say(u->command, "%s has no version with the label '%s'; 'kedge log' shows what there is",
 				p->name, w->base);
@@ -87,7 +104,7 @@ static int find(const struct kedge__place *p, const struct kedge__usage *u, cons
 		;
 	/* A number may be that of a version which was abandoned, or is only there for others, too. */
 	if (found == KEDGE__NO_VERSION || (at == n && !kedge__place_find(p, found))) {
-		status = not_found(p, u, w, n);
+		status = not_found(p, u, w, versions, n);
 	} else if (w->back && (at == n || w->back > at)) {
 		kedge__tool_say(u->command, "%s has no version %s~%llu: there are %zu before version %llu", p->name,
 				w->base, (unsigned long long)w->back, at == n ? 0 : at, (unsigned long long)found);

@@ -41,7 +41,15 @@ static json_t *finding_json(const struct verify *v, const struct kedge__finding 
 	return o;
 }
 
-static void print_finding(const struct kedge__finding *f)
+/* What the number of a segment is the number of. */
+static const char *unit(const struct verify *v, const struct kedge__finding *f)
+{
+	const struct kedge__catalog_entry *e = has_version(f) ? kedge__place_find(&v->place, f->version) : NULL;
+
+	return e && !e->problem.code && e->set.grouping ? "segment" : "rank";
+}
+
+static void print_finding(const struct verify *v, const struct kedge__finding *f)
 {
 	char *region = f->region ? kedge__text_name(f->region) : NULL;
 
@@ -49,7 +57,7 @@ static void print_finding(const struct kedge__finding *f)
 	if (has_version(f))
 		printf("version %llu, ", (unsigned long long)f->version);
 	if (has_rank(f))
-		printf("rank %u, ", f->rank);
+		printf("%s %u, ", unit(v, f), f->rank);
 	kedge__print(stdout, "%s", f->file);
 	if (f->block >= 0)
 		printf(", block %lld", (long long)f->block);
@@ -71,7 +79,7 @@ static void found(void *ctx, const struct kedge__finding *f)
 	if (v->place.json)
 		kedge__json_add(stray ? v->strays : v->findings, finding_json(v, f));
 	else if (!stray)
-		print_finding(f);
+		print_finding(v, f);
 	else if (!v->place.quiet)
 		kedge__print(stdout, "stray: %s: %s\n", f->file, f->text);
 }
@@ -85,19 +93,24 @@ static void progress(void *ctx, uint64_t done, uint64_t total)
 
 static void add_lost(struct verify *v, const struct kedge__verify_report *r)
 {
+	bool pack = kedge__pack_is_at(v->place.settings.l1);
+
 	for (size_t i = 0; i < r->versions_lost; i++) {
 		json_t *o = kedge__json_object();
 
 		kedge__json_text(o, "name", v->place.name);
 		kedge__json_uint(o, "version", r->lost[i]);
 		kedge__json_add(v->lost, o);
-		if (!v->place.json)
+		if (!v->place.json && !pack)
 			printf("lost: version %llu of %s cannot be restored from this store\n",
 			       (unsigned long long)r->lost[i], v->place.name);
 	}
 	if (!r->versions_lost || v->place.json || v->quick)
 		return;
-	if (r->newest_intact == KEDGE__NO_VERSION)
+	if (pack)
+		kedge__print(stdout, "lost: not all files of %s can be had; 'kedge unpack' brings the others\n",
+			     v->place.settings.l1);
+	else if (r->newest_intact == KEDGE__NO_VERSION)
 		printf("none of the checked versions of %s can be restored from this store; another level may have "
 		       "them\n",
 		       v->place.name);

@@ -20,9 +20,10 @@ struct loop {
 	struct kedge__watch watch;
 	uint64_t settle, interval; /* seconds */
 	bool once;
-	int signals;  /* a descriptor; -1 */
-	double again; /* seconds after which it is worth to look again; negative: after the interval */
-	size_t later; /* sets that are complete, and could not be taken yet */
+	int signals;    /* a descriptor; -1 */
+	double again;   /* seconds after which it is worth to look again; negative: after the interval */
+	size_t later;   /* sets that are complete, and could not be taken yet */
+	uint64_t count; /* UINT64_MAX: not given */
 	size_t failures;
 	bool removals; /* sets that were taken and stay may go now */
 	bool news;     /* a set was taken since */
@@ -77,18 +78,17 @@ static void remove_set(struct loop *l, const struct kedge__watch_set *set, uint6
 
 	if (!rc && intact)
 		rc = remove_verified(w, set, version, &err);
+	/* Those of versions that no level keeps, or that L2 does not get, stay as they should. */
+	l->failures += rc || (!intact && w->behind);
 	if (rc) {
-		l->failures++;
 		kedge__tool_fail(w->usage.command, &err, "cannot remove the files of version %llu of %s",
 				 (unsigned long long)version, w->name);
 	} else if (intact && !w->quiet) {
 		kedge__print(stdout, "set%s%s: its files were removed\n", *set->key ? " " : "", set->key);
 		fflush(stdout);
 	} else if (!w->quiet) {
-		kedge__tool_say(
-		    w->usage.command,
-		    "note: the files of version %llu of %s stay: not every level has it yet, or it is not intact",
-		    (unsigned long long)version, w->name);
+		kedge__tool_say(w->usage.command, "note: the files of version %llu of %s stay: not every level has it",
+				(unsigned long long)version, w->name);
 	}
 }
 
@@ -348,6 +348,8 @@ static int check_usage(const struct loop *l, int operands)
 		return kedge__usage_error(&w->usage, "-n NAME is missing: what to call the versions");
 	if (!w->spec.patterns.count)
 		return kedge__usage_error(&w->usage, "--files PATTERN is missing: which files belong to a set");
+	if (!l->count)
+		return kedge__usage_error(&w->usage, "--count must be at least 1");
 	if (!w->spec.count && !w->spec.marker)
 		return kedge__usage_error(&w->usage,
 					  "--count N or --marker PATTERN is missing: when is a set complete?");
@@ -360,7 +362,7 @@ static int check_usage(const struct loop *l, int operands)
 
 int kedge__tool_watch(int argc, char **argv)
 {
-	struct loop l = {.settle = 10, .interval = 10, .signals = -1, .news = true};
+	struct loop l = {.count = UINT64_MAX, .settle = 10, .interval = 10, .signals = -1, .news = true};
 	struct kedge__watch *w = &l.watch;
 	const struct kedge__option options[] = {
 	    KEDGE__OPTION_STORE(&w->store),
@@ -368,7 +370,7 @@ int kedge__tool_watch(int argc, char **argv)
 	    {"files", 'f', KEDGE__OPTION_LIST, &w->spec.patterns, "PATTERN",
 	     "the files of a set, in DIR: 'ckpt-{}-rank*.h5', 'step{}' for all in a directory;\n"
 	     "{} is what files of one set have in common; may be repeated"},
-	    {"count", 'c', KEDGE__OPTION_UINT, &w->spec.count, "N", "a set is complete with N files"},
+	    {"count", 'c', KEDGE__OPTION_UINT, &l.count, "N", "a set is complete with N files"},
 	    {"marker", 'm', KEDGE__OPTION_TEXT, &w->spec.marker, "PATTERN",
 	     "a set is complete with this file: 'ckpt-{}.done', 'step{}/DONE'"},
 	    {"remove", 0, KEDGE__OPTION_FLAG, &w->remove, NULL,
@@ -411,6 +413,7 @@ int kedge__tool_watch(int argc, char **argv)
 	};
 	if (kedge__options_parse(&w->usage, argc, argv, &first, &status)) {
 		w->spec.dir = first < argc ? argv[first] : NULL;
+		w->spec.count = l.count == UINT64_MAX ? 0 : l.count;
 		status = check_usage(&l, argc - first);
 		if (status == 0)
 			status = watch(&l);

@@ -189,7 +189,7 @@ enum kedge__watch_result kedge__watch_take(struct kedge__watch *w, const struct 
 
 /* ------------------------------------------------------------------ removing */
 
-/* Every level has VERSION, and every byte of it is right. */
+/* Every level has VERSION; then every byte of it is right, or that is an error. */
 static int verify(const struct kedge__watch_levels *l, struct kedge__pool *pool, uint64_t version, bool *intact,
 		  struct kedge__error *err)
 {
@@ -202,7 +202,10 @@ static int verify(const struct kedge__watch_levels *l, struct kedge__pool *pool,
 		struct kedge__verify_report report = {0};
 
 		rc = kedge__verify(l->at[i], pool, version, NULL, NULL, NULL, &report, err);
-		*intact = !rc && !report.versions_lost && !report.findings;
+		if (!rc && (report.versions_lost || report.findings))
+			rc =
+			    kedge__error_set(err, KEDGE_E_DAMAGED, 0, "it is damaged; 'kedge verify -s %s' shows where",
+					     kedge__catalog_store(l->at[i]));
 		kedge__verify_report_done(&report);
 	}
 	return rc;

@@ -270,6 +270,7 @@ struct kedge__source_record {
 };
 
 void kedge__segment_header_encode(const struct kedge__segment_header *h, uint8_t out[KEDGE__SEGMENT_HEADER_BYTES]);
+bool kedge__segment_begins(const uint8_t *in, size_t bytes); /* as segments of all formats do */
 /* KEDGE_E_FORMAT for another major, KEDGE_E_DAMAGED for anything else that is invalid. */
 int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h,
 				 struct kedge__error *err);

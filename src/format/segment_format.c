@@ -31,13 +31,18 @@ static int header_check(const struct kedge__segment_header *h, struct kedge__err
 	return 0;
 }
 
+bool kedge__segment_begins(const uint8_t *in, size_t bytes)
+{
+	return bytes >= sizeof(header_magic) && memcmp(in, header_magic, sizeof(header_magic)) == 0;
+}
+
 int kedge__segment_header_decode(const uint8_t in[KEDGE__SEGMENT_HEADER_BYTES], struct kedge__segment_header *h,
 				 struct kedge__error *err)
 {
 	struct kedge__segment_header got;
 	int rc;
 
-	if (memcmp(in, header_magic, sizeof(header_magic)) != 0)
+	if (!kedge__segment_begins(in, KEDGE__SEGMENT_HEADER_BYTES))
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "segment header: not a Kedge segment");
 	/* Magic, version and checksum keep their places in all formats to come. */
 	if (kedge__get64(in + 56) != kedge__checksum(in, 56))

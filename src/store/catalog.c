@@ -80,6 +80,17 @@ const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catal
 	return i < cat->entries.count && cat->entries.at[i]->version == version ? cat->entries.at[i] : NULL;
 }
 
+const char *kedge__levels_unit(struct kedge__catalog *const *levels, size_t count, uint64_t version)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct kedge__catalog_entry *e = kedge__catalog_find(levels[i], version);
+
+		if (e && !e->problem.code && e->set.grouping)
+			return "segment";
+	}
+	return "rank";
+}
+
 /* ------------------------------------------------------------------ paths */
 
 char *kedge__catalog_path(const struct kedge__catalog *cat, const char *leaf)
@@ -144,7 +155,7 @@ int kedge__segment_look(const struct kedge__catalog *cat, uint64_t version, uint
 	kedge__version_dir_format(version, dir);
 	part_file_format(rank, part, file);
 	(void)snprintf(path, sizeof(path), "%s/%s", dir, file);
-	if (cat->pack ? stat(cat->store, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
+	if (cat->pack ? fstat(cat->store_fd, &st) != 0 : fstatat(cat->dir_fd, path, &st, 0) != 0)
 		return errno;
 	there = (uint64_t)st.st_size;
 	if (part->bundle)
@@ -328,8 +339,13 @@ static int name_create(const struct kedge__catalog *cat, struct kedge__error *er
 
 static int open_create(struct kedge__catalog *cat, enum kedge__catalog_mode mode, struct kedge__error *err)
 {
-	int rc = kedge__fs_mkdirs(cat->store, err);
+	int rc;
 
+	if (kedge__pack_is_at(cat->store))
+		return kedge__pack_begins_at(cat->store)
+			   ? kedge__pack_refuse(cat, err)
+			   : kedge__error_set(err, KEDGE_E_IO, 0, "%s is a file, not a directory", cat->given);
+	rc = kedge__fs_mkdirs(cat->store, err);
 	if (!rc)
 		rc = kedge__marker_open(cat, mode, err);
 	return rc ? rc : name_create(cat, err);

@@ -44,7 +44,7 @@ struct kedge__catalog {
 	char *given;         /* the store's directory as the caller wrote it, for messages */
 	char *store, *name;  /* the same, absolute unless it is only read: the program may change its directory */
 	char *dir;           /* STORE/NAME */
-	int store_fd, dir_fd; /* both directories, kept open, so that others that appear at these paths are recognized */
+	int store_fd, dir_fd; /* both directories, kept open, so that others that appear at these paths are recognized; of a pack, its file */
 	struct kedge__store_id id;
 	struct kedge__error marker_problem;
 	struct kedge__entry_list entries; /* ascending; each stays in place until it is replaced */
@@ -86,6 +86,8 @@ char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t ver
 int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
 void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, except segments */
+/* What the number of a segment of VERSION is the number of: "rank", or if it has a grouping "segment". */
+const char *kedge__levels_unit(struct kedge__catalog *const *levels, size_t count, uint64_t version);
 size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version); /* of the first entry that is not below VERSION */
 
 /* ------------------------------------------------------------------ scan.c: keep the entries current */
@@ -111,6 +113,7 @@ int kedge__pack_begin(struct kedge__catalog *cat, struct kedge__error *err);
 int kedge__pack_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			 struct kedge__file_state *state, struct kedge__error *err);
 int kedge__pack_version(const struct kedge__catalog *cat, uint64_t *version, struct kedge__error *err);
+int kedge__pack_reopen(const struct kedge__catalog *cat); /* the file that was opened then, whatever has its name now; -1: CAT is no pack */
 int kedge__pack_refuse(const struct kedge__catalog *cat, struct kedge__error *err); /* to change it */
 
 /* ------------------------------------------------------------------ history.c */

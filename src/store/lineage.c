@@ -115,15 +115,22 @@ static const struct kedge__set_part *part_of(const struct kedge__lineage *l, siz
 	return NULL;
 }
 
+/* What the number of a segment is the number of. */
+static const char *unit(const struct kedge__lineage *l, uint64_t version)
+{
+	return kedge__levels_unit(l->levels, l->level_count, version);
+}
+
 /* ------------------------------------------------------------------ announcements */
 
 static void announce(struct kedge__lineage *l, uint64_t version)
 {
-	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL), .fd = -1};
+	struct announced fresh = {.version = version, .part = part_of(l, 0, version, NULL)};
 
+	fresh.fd = kedge__pack_reopen(l->levels[0]);
 	fresh.path = fresh.part ? kedge__part_path(l->levels[0], version, l->rank, fresh.part) : NULL;
 	if (fresh.path && kedge__file_state_at(fresh.path, &fresh.file) &&
-	    kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0) {
+	    (fresh.fd >= 0 || kedge__fs_open_read(fresh.path, &fresh.fd, NULL) == 0)) {
 		kedge__segment_announce(fresh.fd, fresh.part);
 		if (kedge__array_push(&l->announced, fresh))
 			return;
@@ -226,13 +233,13 @@ static int item_try(struct kedge__lineage *l, struct item *item, size_t level, u
 		return err->code;
 	if (item->version == l->version && l->top && !kedge__digest_equal(part->image_id, *l->top))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"%s has version %" PRIu64 " of rank %" PRIu32 " only from an abandoned run",
-					l->levels[level]->dir, item->version, l->rank);
+					"%s has version %" PRIu64 " of %s %" PRIu32 " only from an abandoned run",
+					l->levels[level]->dir, item->version, unit(l, item->version), l->rank);
 	if (expected_by != item->version && !kedge__digest_equal(part->image_id, item->image_id))
-		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"version %" PRIu64 " of rank %" PRIu32
-					" in %s was replaced since version %" PRIu64 " was taken",
-					item->version, l->rank, l->levels[level]->dir, expected_by);
+		return kedge__error_set(
+		    err, KEDGE_E_MISSING, 0,
+		    "version %" PRIu64 " of %s %" PRIu32 " in %s was replaced since version %" PRIu64 " was taken",
+		    item->version, unit(l, item->version), l->rank, l->levels[level]->dir, expected_by);
 	path = kedge__part_path(l->levels[level], item->version, l->rank, part);
 	rc = path ? segment_load(l, item, level, path, part, err) : kedge__error_nomem(err);
 	kedge__free(path);
@@ -266,12 +273,13 @@ static int item_load(struct kedge__lineage *l, struct item *item, uint64_t expec
 			kedge__error_move(&first, &problem);
 	}
 	if (!rc && first.code)
-		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", rank %" PRIu32 " is read from %s instead: %s",
-			   item->version, l->rank, l->levels[item->level]->store, kedge__error_text(&first));
+		kedge__log(KEDGE_LOG_NOTICE, "version %" PRIu64 ", %s %" PRIu32 " is read from %s instead: %s",
+			   item->version, unit(l, item->version), l->rank, l->levels[item->level]->store,
+			   kedge__error_text(&first));
 	if (rc && !first.code)
 		(void)kedge__error_set(&first, KEDGE_E_MISSING, 0,
-				       "version %" PRIu64 " of rank %" PRIu32 " has no other copy", item->version,
-				       l->rank);
+				       "version %" PRIu64 " of %s %" PRIu32 " has no other copy", item->version,
+				       unit(l, item->version), l->rank);
 	if (rc == KEDGE_E_NOMEM) {
 		(void)kedge__error_nomem(err);
 	} else if (rc) {
@@ -324,9 +332,9 @@ static int source_load(struct kedge__lineage *l, uint64_t from, const struct ked
 		if (kedge__digest_equal(item->image_id, source->image_id))
 			return 0;
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"version %" PRIu64 " of rank %" PRIu32 " was replaced since version %" PRIu64
+					"version %" PRIu64 " of %s %" PRIu32 " was replaced since version %" PRIu64
 					" was taken",
-					source->version, l->rank, from);
+					source->version, unit(l, source->version), l->rank, from);
 	}
 	if (!item) {
 		item = item_add(l, source->version, err);
@@ -432,8 +440,8 @@ static int load_closure(struct kedge__lineage *l, struct kedge__error *err)
 	}
 	if (!rc && first.code)
 		kedge__log(KEDGE_LOG_NOTICE,
-			   "version %" PRIu64 ", rank %" PRIu32 " is reconstructed from other copies: %s", l->version,
-			   l->rank, kedge__error_text(&first));
+			   "version %" PRIu64 ", %s %" PRIu32 " is reconstructed from other copies: %s", l->version,
+			   unit(l, l->version), l->rank, kedge__error_text(&first));
 	if (rc && rc != KEDGE_E_NOMEM) {
 		rc = first.code;
 		kedge__error_move(err, &first);
@@ -651,9 +659,9 @@ int kedge__lineage_replace(struct kedge__lineage *l, uint64_t version, struct ke
 		rc = load_again(l, &problem);
 	if (rc)
 		rc = kedge__error_set(err, rc == KEDGE_E_NOMEM ? rc : KEDGE_E_DAMAGED, 0,
-				      "version %" PRIu64 " of rank %" PRIu32
+				      "version %" PRIu64 " of %s %" PRIu32
 				      " is damaged and has no intact copy elsewhere: %s",
-				      version, l->rank, kedge__error_text(&problem));
+				      version, unit(l, version), l->rank, kedge__error_text(&problem));
 	kedge__error_done(&problem);
 	return rc;
 }

@@ -6,6 +6,7 @@
  */
 #include "store/internal.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 bool kedge__pack_is_at(const char *path)
@@ -15,15 +16,39 @@ bool kedge__pack_is_at(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool kedge__pack_begins_at(const char *path)
+{
+	uint8_t in[KEDGE__SEGMENT_HEADER_BYTES];
+	uint64_t bytes;
+	bool begins = true;
+	int fd;
+
+	if (kedge__fs_open_read(path, &fd, NULL) != 0)
+		return true;
+	if (kedge__fs_size(fd, &bytes, path, NULL) == 0) {
+		bytes = KEDGE__MIN(bytes, sizeof(in));
+		if (kedge__fs_pread(fd, in, bytes, 0, path, NULL) == 0)
+			begins = kedge__segment_begins(in, bytes);
+	}
+	kedge__fs_close(fd);
+	return begins;
+}
+
 int kedge__pack_refuse(const struct kedge__catalog *cat, struct kedge__error *err)
 {
 	return kedge__error_set(err, KEDGE_E_ACCESS, 0, "%s is a pack: it is only read, never changed", cat->given);
 }
 
-/* Everything but maps and blocks, from the file alone. */
-static int load(const char *path, struct kedge__segment **seg, struct kedge__error *err)
+/* A pack that is replaced while it is read is read to its end: only this opens it by its name. */
+int kedge__pack_reopen(const struct kedge__catalog *cat)
 {
-	const struct kedge__segment_place place = {.path = path, .fd = -1};
+	return cat->pack ? fcntl(cat->store_fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+/* Everything but maps and blocks, from the file alone; FD is -1, or open on it and closed. */
+static int load(const char *path, int fd, struct kedge__segment **seg, struct kedge__error *err)
+{
+	const struct kedge__segment_place place = {.path = path, .fd = fd};
 	int rc = kedge__segment_load(&place, KEDGE__SEGMENT_LINES, NULL, seg, err);
 
 	if (rc)
@@ -46,7 +71,7 @@ static int load(const char *path, struct kedge__segment **seg, struct kedge__err
 int kedge__pack_name(const char *path, char **name, struct kedge__error *err)
 {
 	struct kedge__segment *seg;
-	int rc = load(path, &seg, err);
+	int rc = load(path, -1, &seg, err);
 
 	if (rc)
 		return rc;
@@ -58,7 +83,7 @@ int kedge__pack_name(const char *path, char **name, struct kedge__error *err)
 int kedge__pack_version(const struct kedge__catalog *cat, uint64_t *version, struct kedge__error *err)
 {
 	struct kedge__segment *seg;
-	int rc = load(cat->store, &seg, err);
+	int rc = load(cat->store, kedge__pack_reopen(cat), &seg, err);
 
 	if (rc)
 		return rc;
@@ -69,24 +94,25 @@ int kedge__pack_version(const struct kedge__catalog *cat, uint64_t *version, str
 
 int kedge__pack_begin(struct kedge__catalog *cat, struct kedge__error *err)
 {
-	char *name, *dir;
-	int rc = kedge__pack_name(cat->store, &name, err);
+	struct kedge__segment *seg;
+	char *dir = kedge__strdup(cat->store);
+	int rc = dir ? kedge__fs_open_read(cat->store, &cat->store_fd, err) : kedge__error_nomem(err);
 
-	if (rc)
+	if (rc) {
+		kedge__free(dir);
 		return rc;
-	if (strcmp(name, cat->name) != 0)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "pack %s has no job %s, but %s", cat->given, cat->name,
-				      name);
-	dir = rc ? NULL : kedge__strdup(cat->store);
-	if (!rc && !dir)
-		rc = kedge__error_nomem(err);
-	kedge__free(name);
-	if (rc)
-		return rc;
+	}
 	kedge__free(cat->dir);
 	cat->dir = dir;
 	cat->pack = true;
-	return 0;
+	rc = load(cat->store, kedge__pack_reopen(cat), &seg, err);
+	if (rc)
+		return rc;
+	if (strcmp(seg->summary.name, cat->name) != 0)
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "pack %s has no job %s, but %s", cat->given, cat->name,
+				      seg->summary.name);
+	kedge__segment_close(seg);
+	return rc;
 }
 
 static struct kedge__set_part part_of(const struct kedge__segment *seg)
@@ -120,12 +146,14 @@ int kedge__pack_read_set(struct kedge__catalog *cat, uint64_t version, struct ke
 			 struct kedge__file_state *state, struct kedge__error *err)
 {
 	struct kedge__segment *seg;
-	int rc = load(cat->store, &seg, err);
+	int rc = load(cat->store, kedge__pack_reopen(cat), &seg, err);
+	struct stat st;
 
 	if (rc)
 		return rc;
 	cat->manifests_read++;
-	(void)kedge__file_state_at(cat->store, state);
+	if (fstat(cat->store_fd, &st) == 0)
+		*state = kedge__file_state_of(&st);
 	state->bytes = 0; /* of a manifest, which it does not have */
 	rc = seg->header.version == version ? set_of(seg, set, err) : 1;
 	kedge__segment_close(seg);

@@ -521,13 +521,28 @@ static void prefix_place(const struct kedge__segment *seg, struct kedge__error *
 	uint64_t version;
 	uint32_t rank;
 
-	if (place_of(seg->path, &version, &rank))
+	if (place_of(seg->path, &version, &rank) && seg->rank_count > 1)
+		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", ranks %" PRIu32 " to %" PRIu32 ")",
+					  seg->path, version, seg->first_rank, seg->first_rank + seg->rank_count - 1);
+	else if (place_of(seg->path, &version, &rank))
 		(void)kedge__error_prefix(err, "segment %s (version %" PRIu64 ", rank %" PRIu32 ")", seg->path, version,
-					  rank);
+					  seg->rank_count ? seg->first_rank : rank);
 	else if (seg->start)
 		(void)kedge__error_prefix(err, "segment at byte %" PRIu64 " of %s", seg->start, seg->path);
 	else
 		(void)kedge__error_prefix(err, "segment %s", seg->path);
+}
+
+/* In a version with a grouping, what looks like a rank is the number of a group. */
+static void note_ranks(struct kedge__segment *seg, const struct kedge__set *set)
+{
+	uint64_t version;
+	uint32_t number;
+
+	if (!set || !set->grouping || !place_of(seg->path, &version, &number) || number >= set->grouping->count)
+		return;
+	seg->rank_count = set->grouping->size;
+	seg->first_rank = set->grouping->numbers[number] * set->grouping->size;
 }
 
 int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__segment_depth depth, const char **where,
@@ -542,12 +557,14 @@ int kedge__segment_load(const struct kedge__segment_place *place, enum kedge__se
 		kedge__fs_close(place->fd);
 		return kedge__error_nomem(err);
 	}
-	seg->fd = place->fd;
+	seg->fd = place->fd < 0 && place->level_count == 1 ? kedge__pack_reopen(place->levels[0]) : place->fd;
 	seg->start = place->part ? place->part->start : 0;
 	seg->bucket = place->bucket;
 	seg->base = KEDGE__NO_VERSION;
 	seg->path = kedge__strdup(place->path);
 	rc = seg->path ? 0 : kedge__error_nomem(&problem);
+	if (!rc)
+		note_ranks(seg, place->set);
 	if (!rc && seg->fd < 0)
 		rc = kedge__fs_open_read(place->path, &seg->fd, &problem);
 	if (!rc)

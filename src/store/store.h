@@ -108,6 +108,7 @@ const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catal
 /* ------------------------------------------------------------------ pack.c: one self-contained segment, without a store around it */
 
 bool kedge__pack_is_at(const char *path); /* a file; whether it is one that can be read shows when it is opened */
+bool kedge__pack_begins_at(const char *path); /* it begins as packs do, or cannot be read */
 /* The name of the job in a pack: kedge__free(). */
 int kedge__pack_name(const char *path, char **name, struct kedge__error *err);
 
@@ -350,6 +351,7 @@ struct kedge__segment { /* everything decoded and checked, except the blocks */
 	char *path;
 	int fd;
 	uint64_t start; /* where it begins in the file: not 0 in a bundle */
+	uint32_t first_rank, rank_count; /* that it has files of, if its version has a grouping; rank_count 0: none, or it is not known */
 	struct kedge__segment_header header;
 	struct kedge__segment_footer footer;
 	struct kedge__segment_summary summary;

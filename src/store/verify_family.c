@@ -116,16 +116,18 @@ static int check_source(const struct kedge__family *f, const struct kedge__sourc
 	const struct kedge__member *m = i == KEDGE__NO_MEMBER ? NULL : &f->members[i];
 
 	if (!m)
-		return kedge__error_set(err, KEDGE_E_MISSING, 0, "version %" PRIu64 " of rank %" PRIu32 " is not in %s",
-					source->version, f->rank, f->verifier->cat->dir);
+		return kedge__error_set(err, KEDGE_E_MISSING, 0, "version %" PRIu64 " of %s %" PRIu32 " is not in %s",
+					source->version, kedge__levels_unit(&f->verifier->cat, 1, source->version),
+					f->rank, f->verifier->cat->dir);
 	if (m->failed)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
 					"version %" PRIu64 ", which it needs, cannot be read either: %s",
 					source->version, kedge__error_text(&m->problem));
 	if (!kedge__digest_equal(m->seg->summary.image_id, source->image_id))
 		return kedge__error_set(err, KEDGE_E_MISSING, 0,
-					"version %" PRIu64 " of rank %" PRIu32 " in %s was replaced afterwards",
-					source->version, f->rank, f->verifier->cat->dir);
+					"version %" PRIu64 " of %s %" PRIu32 " in %s was replaced afterwards",
+					source->version, kedge__levels_unit(&f->verifier->cat, 1, source->version),
+					f->rank, f->verifier->cat->dir);
 	return 0;
 }
 

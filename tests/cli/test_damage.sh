@@ -43,7 +43,7 @@ expect 0 kedge restore -s store -n job -o back --json
 is "$(json version)" 1 "the version restored"
 is "$(json passed_over.0.version)" 2 "the version passed over"
 expect 6 kedge restore -s store -n job -v 2 -o none
-[ -z "$(ls -A none)" ] || fail "files of a damaged version were left"
+[ ! -e none ] || fail "a directory for a damaged version was left"
 # A region that is not damaged can still be had.
 expect 0 kedge restore -s store -n job -v 2 -o part f
 same part/f f
@@ -94,6 +94,10 @@ for m in $(find store -name 'set-*'); do
 done
 expect 6 kedge restore -s store -n job -o cut
 said "no version is intact"
+sed -n 's/.*skipping //p' err >causes
+expect 6 kedge restore -q -s store -n job -o no
+said "no version is intact"
+sed -n 's/^kedge restore: \(version [0-9]*: \)/\1/p' err | cmp - causes || fail "causes with --quiet: $(cat err)"
 
 # Every byte of a small store counts.
 rm -rf tiny

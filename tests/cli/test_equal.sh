@@ -73,7 +73,12 @@ diff -r in exact/in || fail "saved as it is, a file differs"
 expect 0 kedge show -s store -n job --files
 grep -q '(equal)' out && fail "without --equal a file is unpacked"
 expect 0 kedge diff -s store -n job "$newest" $((newest + 1))
-printed 'saved with --equal, now as it is'
+printed 'saved with --equal, now as it is: not compared'
+! grep '^region' out || fail "forms were compared"
+printed ': 0 regions changed, 0 bytes'
+expect 1 kedge diff -q --exit-code -s store -n job "$newest" $((newest + 1))
+expect 0 kedge diff --json -s store -n job "$newest" $((newest + 1))
+is "$(json same) $(json changed_regions)" "false 0" "what is not compared"
 expect 0 kedge restore -s store -n job -v 1 -o - in/old.h5
 same out in/old.h5
 expect 0 kedge verify -s store -n job

@@ -65,8 +65,10 @@ cp -r st one # damage in another group is none of its business; in its own it is
 flip "$(find one/g8 -name 'r0000002-*')" 5000
 expect 0 kedge restore -s one -n g8 --rank 27 -o rank
 expect 6 kedge restore -s one -n g8 --rank 16 -v 1 -o rank
+said "(version 1, ranks 16 to 23)"
 expect 6 kedge restore -s one -n g8 -v 1 -o rank
 expect 1 kedge verify -s one
+printed "damaged: version 1, segment 2, "
 rm -rf one rank
 
 # What belongs to no rank is in the first segment; directories have files of all.
@@ -86,6 +88,9 @@ expect 0 kedge restore -s st -n g8 -o - run/log/out.cpu0063.txt
 is "$(cat out)" "rank 63" "a file on standard output"
 expect 3 kedge restore -s st -n g8 --rank 64 -o no
 said "it has no files of rank 64"
+[ ! -e no ] || fail "a directory for no files"
+expect 3 kedge restore -s st -n g8 --rank 27 -o no run/DD0001/data0001.cpu0028
+said "run/DD0001/data0001.cpu0028 is not of rank 27"
 expect 3 kedge restore -s st -n g8 -o no run/nothing
 said "it has no file or region 'run/nothing'"
 
@@ -162,7 +167,7 @@ expect 0 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{
 is "$(count l1/sim 1)" 4 "the segments on L1"
 is "$(count l2/sim 1)" 4 "the segments on L2"
 mv l2 away
-expect 6 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{}*' run
+expect 5 kedge save -s l1 -n sim --set group_size=16 --set l2=l2 --ranks '*.cpu{}*' run
 mv away l2
 expect 0 kedge drain -s l1 -n sim --to l2
 rm -rf l1
@@ -197,12 +202,16 @@ chmod 700 links/rank_3/deep l/links/rank_3/deep
 expect 2 kedge save -s st -n bad --ranks 'data*.cpu' run
 said "it has no {}"
 expect 2 kedge save -s st -n bad --ranks 'node{}' run
-said "no file fits --ranks 'node{}'"
+said "no file fits --ranks 'node{}': one is called 'run/"
 expect 2 kedge save -s st -n bad --ranks '' run
 expect 2 kedge save -s st -n bad --group-size 8 run
 said "--group-size needs --ranks"
-expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size 0 run
-expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size x run
+for size in 0 -1 x 10000001; do
+	expect 2 kedge save -s st -n bad --ranks '*.cpu{}*' --group-size $size run
+	said "--group-size must be from 1 to 10000000, not '$size'"
+done
+expect 2 kedge save -s st -n bad --ranks '*.cpu{}' --ranks '*.cpu{}*' run
+said "--ranks is given twice, as '*.cpu{}' and as '*.cpu{}*'"
 expect 2 kedge save -s st -n bad --rank '*.cpu{}*' --groupsize 8 run
 said "did you mean '--group-size'"
 echo x >run/f.cpu99999999999

@@ -14,7 +14,7 @@ done
 expect 3 kedge ls -s empty
 said "empty is not a store, but an empty directory"
 expect 3 kedge ls -s other
-said "other is not a store, but"
+said "other is a directory, but not a store; -s names a store"
 
 # Five versions with notes.
 random big 256 1
@@ -84,7 +84,7 @@ expect 0 kedge verify -s store -n job -v good
 expect 3 kedge restore -s store -n job -v bad -o back
 said "job has no version with the label 'bad'; 'kedge log' shows what there is"
 expect 3 kedge restore -s store -n job -v 17 -o back
-said "job has no version 17"
+said "job has no version 17; it has versions 1 to 5"
 expect 3 kedge show -s store -n job -v newest~5
 said "job has no version newest~5: there are 4 before version 5"
 expect 2 kedge show -s store -n job -v 'a b'
@@ -118,6 +118,8 @@ expect 0 kedge log -s store -n job
 printed "(four)"
 printed "    step 4"
 expect 3 kedge rm -s store -n job 3
+KEDGE_FAULT=enospc@1+ expect 5 kedge rm -s store -n job --force 2
+said "it needs a few KiB to begin; 'kedge gc' needs none"
 expect 2 kedge rm -s store -n job
 said "which versions?"
 expect 0 kedge verify -s store -n job

@@ -33,7 +33,11 @@ is "$(stat -c %i back/d/a)" "$(stat -c %i back/d/second)" "the second name"
 clean back "by unpack"
 expect 0 kedge unpack x.kpk -o some 'd/e' 'noth*'
 is "$(cd some && find . -type f | sort | tr '\n' ' ')" "./d/e/b ./d/e/c ./d/nothing " "what was asked for"
-expect 3 kedge unpack x.kpk -o none nosuchfile
+expect 3 kedge unpack x.kpk -o none/of/them nosuchfile
+said "x.kpk has no file 'nosuchfile'; 'kedge ls x.kpk' lists them"
+[ ! -e none ] || fail "a directory for no files"
+expect 3 kedge cat x.kpk nosuchfile
+said "x.kpk has no file 'nosuchfile'; 'kedge ls x.kpk' lists them"
 
 # What looks into stores looks into packs.
 expect 0 kedge ls x.kpk
@@ -56,7 +60,11 @@ expect 3 kedge ls no.kpk
 expect 2 kedge ls d
 expect 2 kedge ls -s d x.kpk
 expect 6 kedge ls d/a
-said 'not a Kedge segment'
+said 'd/a is not a pack: it does not begin as one'
+expect 6 kedge unpack d/nothing -o none
+said 'd/nothing is not a pack: it does not begin as one'
+expect 6 kedge verify -s d/a
+said 'd/a is neither a store nor a pack'
 
 # It is only read.
 expect 5 kedge gc -s x.kpk -n x --keep 1
@@ -64,6 +72,20 @@ said 'is a pack'
 expect 5 kedge tag -s x.kpk -v 1 good
 said 'is a pack'
 expect 5 kedge save -s x.kpk -n x d
+said 'x.kpk is a pack'
+expect 5 kedge save -s d/a -n x d
+said 'd/a is a file, not a directory'
+
+# What an option has wrong is said of the option.
+for command in 'kedge pack -o no.kpk' 'kedge save -s no.store -n x'; do
+	expect 2 $command --codec zst d
+	said "--codec zst: codec 'zst' is not one of none, lz4, zstd"
+	expect 2 $command --block 3 d
+	said '--block 3: "3" is not a size'
+	expect 2 $command --type f33 d
+	said '--type f33: not one of bytes, i8, u8'
+done
+[ ! -e no.kpk ] && [ ! -e no.store ] || fail "a mistake in an option left something"
 
 # Standard output and input, names that are taken, and a pack in what is packed.
 kedge pack -o - d | cat >y.kpk
@@ -108,6 +130,35 @@ if [ -z "${SANITIZERS:-}" ]; then
 	same big got/big
 	KEDGE_FAULT=room@80000000 kedge cat big.kpk big --set threads=2 | cmp - big || fail "kedge cat of a large file"
 	rm -r big big.kpk got
+fi
+
+# A dataset is of one file: what names none is refused before anything is unpacked, and nothing of the others is left.
+mkdir copies
+for word in :/x .:/x /:/x d/..:/x; do
+	TMPDIR=$PWD/copies expect 2 kedge cat x.kpk d/e/c "$word"
+	said "'$word' names no file before the dataset: write FILE:/x"
+	[ ! -s out ] || fail "something was printed before the usage error"
+done
+TMPDIR=$PWD/copies expect 2 kedge cat x.kpk d:/x
+TMPDIR=$PWD/copies KEDGE_FAULT=enospc@2+ expect 5 kedge cat x.kpk d/a:/x
+said "cannot write a temporary copy in $PWD/copies"
+is "$(ls copies)" "" "what is left of copies"
+
+# Nor is anything left by a signal, which comes when the pipe is full at the latest.
+cp "$KEDGE_SOURCE/tests/aggregate/files/old.h5" .
+expect 0 kedge pack old.h5 -o old.kpk
+if kedge cat old.kpk old.h5:/800_640_li8_two >out 2>err; then
+	words=$(seq 40 | sed 's,.*,old.h5:/800_640_li8_two,')
+	mkfifo fifo
+	exec 9<>fifo
+	TMPDIR=$PWD/copies kedge cat old.kpk $words >fifo 2>err 9<&- &
+	head -c 1 <&9 >out
+	kill $!
+	wait $! && fail "kedge cat was not interrupted"
+	exec 9<&-
+	is "$(ls copies)" "" "what is left of copies after a signal"
+else
+	said 'there is no libhdf5'
 fi
 
 # A dataset of an HDF5 file, where there is something that makes one.
@@ -220,6 +271,17 @@ for cut in 0 64 $((bytes / 2)) $((bytes - 1)); do
 done
 expect 6 kedge verify cut.kpk
 
+# A pack has no other version and no other level: the cause is said, also to those who want errors only.
+cp x.kpk bad.kpk
+flip bad.kpk 70000
+for option in --quiet --set=threads=1; do
+	expect 6 kedge cat $option bad.kpk d/a d/e/b
+	said "cannot unpack bad.kpk: segment bad.kpk: block"
+done
+expect 1 kedge verify bad.kpk
+printed "lost: not all files of bad.kpk can be had; 'kedge unpack' brings the others"
+! grep 'another level' out || fail "a pack has no levels"
+
 # Sizes, names and places that lie, with all checksums right: an error, and nothing elsewhere; or it does not matter.
 mkdir lie && (cd lie && mkdir t && random t/x 8 3 && seq 100 >t/y && kedge pack -q t -o good.kpk --codec zstd)
 for seed in $(seq 1 $(every 16 40)); do
@@ -261,6 +323,9 @@ while :; do
 	is $code 5 "the exit code with enospc@$n"
 	grep -q '^kedge unpack: ' err || fail "no message with enospc@$n"
 	checked "with enospc@$n"
+	there=$(find got -type f ! -name second | wc -l)
+	[ ! -s out ] || grep -q "^x.kpk: $there file" out || fail "$there files are there with enospc@$n, not: $(cat out)"
+	! grep 'got/.* was left out' err || fail "a name with the directory with enospc@$n"
 	[ -z "$(find got -type f)" ] || missing=$((missing + 1))
 	n=$((n + $(every 2 5)))
 	[ $n -lt 200 ] || fail "unpack never succeeds"

@@ -55,4 +55,4 @@ expect 0 kedge save -s store -n table --codec auto --codec-rate 1M --replace -v 
 expect 0 kedge show -s store -n table --json
 is "$(json packing.0.reason)" target "the reason with a rate"
 expect 2 kedge save -s store -n table --codec auto --codec-rate fast table
-said codec_rate
+said codec-rate

@@ -141,13 +141,22 @@ said "-n NAME is missing"
 expect 0 kedge save -s half -n job --set l2=far default
 mv far away
 echo y >default/project/file
-expect 6 kedge save -s half -n job --set l2=far default
+expect 5 kedge save -s half -n job --set l2=far default
 said "version 2 of job is on L1, but not on L2"
-said "kedge drain -s half -n job"
+said "'kedge drain -s half -n job' brings it to L2, but not after a later version has reached L2"
+is "$(grep -c 'mount that one' err)" 1 "how often the cause is said"
 mv away far
 expect 0 kedge drain -s half -n job
 expect 0 kedge restore -s far -n job -v 2 -o half.back
 is "$(cat half.back/default/project/file)" y "what was brought to L2"
+mv far away && : >far
+echo z >default/project/file
+expect 5 kedge save -q -s half -n job --set l2=far default
+is "$(grep -c 'Not a directory' err)" 1 "how often the cause is said"
+rm far && mv away far
+expect 0 kedge save -s half -n job --set l2=far default
+expect 0 kedge drain -s half -n job
+is "$(kedge ls -q -s far -n job | tr '\n' ' ')" "1 2 4 " "what is on L2 after a later version has reached it"
 
 # ---- drain: where each rank has a directory, those of all ranks
 for rank in 0 3; do
@@ -155,7 +164,7 @@ for rank in 0 3; do
 done
 mv far away
 for rank in 0 3; do
-	expect 6 kedge save -s node/$rank.l1 -n job$rank -f --set l2=far default
+	expect 5 kedge save -s node/$rank.l1 -n job$rank -f --set l2=far default
 done
 mv away far
 mkdir node/other node/x4.l1

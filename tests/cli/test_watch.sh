@@ -95,7 +95,10 @@ numbered away 1 1
 expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
 mv far gone
 numbered away 2 1
-expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set l2="$PWD/far"
+for again in first second; do # with files that were taken before, too
+	expect 1 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set l2="$PWD/far"
+	said 'the files of version 2 of sim stay'
+done
 is "$(kedge ls -q -s gone -n sim | tr '\n' ' ')" "1 " "what L2 has while it is away"
 is "$(ls away)" "$(printf 'ck-1-r0.dat\nck-2-r0.dat')" "files that L2 lacks"
 mkdir far # not mounted
@@ -108,6 +111,14 @@ is "$(kedge ls -q -s far -n sim | tr '\n' ' ')" "1 2 " "what L2 has when it is b
 is "$(ls away)" "" "files when L2 has their versions"
 expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
 [ ! -s out ] || fail "something was brought again: $(cat out)"
+
+# A version that is damaged keeps its files, and that is an error.
+numbered away 3 1
+expect 0 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --set l2="$PWD/far"
+flip "$(segments far/sim | tail -1)" 200
+expect 1 kedge watch away -s st8 -n sim -f 'ck-{}-r*.dat' -c 1 --once --remove --set l2="$PWD/far"
+said 'cannot remove the files of version 3 of sim: it is damaged'
+is "$(ls away)" ck-3-r0.dat "files whose version is damaged"
 
 # The journal forgets what neither the directory nor a level has, and nothing else: what was removed and restored is not removed again.
 for step in $(seq 1 12); do
@@ -199,6 +210,8 @@ expect 2 kedge watch live -n sim -c 1
 said '--files PATTERN is missing'
 expect 2 kedge watch live -n sim -f x
 said 'when is a set complete?'
+expect 2 kedge watch live -n sim -f x -c 0
+said '--count must be at least 1'
 expect 2 kedge watch live -n sim -f 'x{}' -m done
 expect 2 kedge watch live -n sim -f '../x' -c 1
 expect 2 kedge watch live -n sim -f /x -c 1

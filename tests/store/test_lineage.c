@@ -219,6 +219,35 @@ static void test_walk(void **state)
 	two_close(&t);
 }
 
+/* A pack that is replaced while it is open is read to its end; who opens it afterwards reads the new one. */
+static void test_pack_replaced(void **state)
+{
+	struct job jobs[2] = {job_new(1, 2048), job_new(1, 4096)};
+	char *dirs[2], *packs[2];
+	struct kedge__catalog *cats[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		dirs[i] = make_dir();
+		cats[i] = open_store(dirs[i]);
+		save_next(cats[i], &jobs[i], 1, KEDGE__REDUCER_TREE);
+		packs[i] = kedge__segment_path(cats[i], 1, 0, 0);
+		kedge__catalog_close(cats[i]);
+	}
+	assert_ok(kedge__catalog_open(packs[0], NAME, KEDGE__CATALOG_READ, &cats[0], err));
+	assert_int_equal(rename(packs[1], packs[0]), 0);
+	assert_ok(kedge__catalog_scan(cats[0], err));
+	assert_ok(compare_index(&cats[0], 1, &jobs[0], 0, err));
+	assert_ok(kedge__catalog_open(packs[0], NAME, KEDGE__CATALOG_READ, &cats[1], err));
+	assert_ok(compare_index(&cats[1], 1, &jobs[1], 0, err));
+	for (int i = 0; i < 2; i++) {
+		kedge__catalog_close(cats[i]);
+		kedge__free(packs[i]);
+		remove_dir(dirs[i]);
+		job_done(&jobs[i]);
+	}
+}
+
 static int pool_open(void **state)
 {
 	(void)state;
@@ -242,6 +271,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_replaced_parent),
 	    cmocka_unit_test(test_other_form),
 	    cmocka_unit_test(test_walk),
+	    cmocka_unit_test(test_pack_replaced),
 	};
 
 	return cases_run(argc, argv, tests, pool_open, pool_close);
