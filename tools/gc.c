@@ -9,6 +9,7 @@ struct gc {
 	struct kedge__keep keep;
 	bool dry_run, quick, no_rewrite;
 	size_t rewritten;
+	int status; /* the exit code, if all else works: not 0 if older versions stay for a failure */
 	struct kedge__bar bar;
 };
 
@@ -170,10 +171,14 @@ static int rewrite(struct gc *g, const struct kedge__gc_options *options, struct
 		kedge__tool_say(g->usage.command,
 				"note: older versions stay, because those that need them cannot be rewritten: %s",
 				kedge__error_text(err));
+		/* From here only what storage refuses is a failure. */
+		if (kedge__exit_from_error(rc) == KEDGE__EXIT_IO)
+			g->status = KEDGE__EXIT_IO;
 		kedge__error_done(err);
 	}
-	if (g->rewritten || rc == 0)
-		rc = kedge__gc_with(g->place.levels[0], options, &more, err);
+	if (rc && !g->rewritten)
+		return 0;
+	rc = kedge__gc_with(g->place.levels[0], options, &more, err);
 	if (!rc)
 		report_add(report, &more);
 	return rc;
@@ -237,7 +242,7 @@ static int gc(struct gc *g)
 	else if (!g->place.quiet)
 		print_text(g, &report);
 	kedge__gc_report_done(&report);
-	return KEDGE__EXIT_OK;
+	return g->status;
 }
 
 static int check_keep(struct gc *g)

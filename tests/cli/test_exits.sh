@@ -55,6 +55,17 @@ expect 5 kedge save -s file/store -n job f
 expect 5 env KEDGE_FAULT=enospc@3+ kedge save -s fresh -n job f
 said "kedge save: cannot"
 expect 5 env KEDGE_FAULT=enospc@2+ kedge restore -s store -n job -o full
+# What is to be kept needs what is to go, and there is no room to rewrite it.
+for i in 1 2; do
+	echo $i >>f
+	expect 0 kedge save -s chain -n job f
+done
+expect 5 env KEDGE_FAULT=enospc@3+ kedge gc -s chain -n job --keep 1
+said 'older versions stay'
+! grep -q 'no error' err || fail "gc does not know why: $(cat err)"
+expect 0 kedge restore -s chain -n job -o chained
+same chained/f f
+expect 0 kedge gc -s chain -n job --keep 1
 [ -z "$(find full -type f 2>/dev/null)" ] || fail "files were left on a full disk"
 expect 5 kedge diff -s store -n job 1 2 --svg no/such/place.svg
 
