@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-static double now_is;
+static _Atomic double now_is; /* threads in the background ask for the time */
 
 static double scripted(void)
 {
@@ -16,7 +16,7 @@ static int asks(kedge_t *k)
 {
 	int now = -1;
 
-	now_is += 2; /* longer than between two looks */
+	now_is = now_is + 2; /* longer than between two looks */
 	assert_ok(k, kedge_should_checkpoint(k, &now));
 	return now;
 }
@@ -345,7 +345,7 @@ static void asked(struct rank *r, uint64_t version, void (*ask)(const struct ran
 	ask(r);
 	for (uint64_t calls = 0; !now; calls++) {
 		CHECK(calls < 100000);
-		now_is += 2;
+		now_is = now_is + 2;
 		CHECK(kedge_should_checkpoint(k, &now) == 0);
 		CHECK(kedge_should_exit(k, &exit) == 0 && !exit);
 	}
