@@ -4,7 +4,9 @@
 #include <math.h>
 #include <sys/stat.h>
 
-#define NEWEST 64 /* sets: older ones may be of another size, or from another machine */
+#define NEWEST 64     /* sets: older ones may be of another size, or from another machine */
+#define TICK   10e-3  /* seconds: times of files may be behind the clock by as much */
+#define LEAST  100e-6 /* of a copy that was finished within a tick */
 
 /* The only name in STORE, if NAME is NULL. *OUT: kedge__free(). */
 static int choose_name(const char *store, const char *name, char **out, struct kedge__error *err)
@@ -57,10 +59,10 @@ static void measure_copy(const char *l2, const char *name, const struct kedge__s
 	if (path != NULL && stat(path, &st) == 0) {
 		seconds =
 		    (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec - 1e-9 * (double)set->created_ns;
-		if (seconds > 0) {
+		if (seconds > -TICK) {
 			m->latency = m->copies == 0 ? 0 : m->latency;
 			m->copies++;
-			m->latency += (seconds - m->latency) / (double)m->copies;
+			m->latency += (KEDGE__MAX(seconds, LEAST) - m->latency) / (double)m->copies;
 		}
 	}
 	kedge__free(path);
