@@ -26,7 +26,6 @@ static size_t index_of(const struct kedge__save_set *s, const char *name)
 	return i < s->walk.found.count && strcmp(s->walk.found.at[i].entry.name, name) == 0 ? i : SIZE_MAX;
 }
 
-/* The groups that have files, each once, in order. */
 /* The name of a file, as a pattern has to fit it. */
 static const char *example(const struct kedge__save_set *s)
 {
@@ -36,6 +35,7 @@ static const char *example(const struct kedge__save_set *s)
 	return s->walk.found.at[0].entry.name;
 }
 
+/* The groups that have files, each once, in order. */
 static int find_groups(const struct kedge__save_set *s, const char *pattern, uint64_t size, struct numbers *n,
 		       struct kedge__error *err)
 {

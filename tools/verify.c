@@ -41,14 +41,6 @@ static json_t *finding_json(const struct verify *v, const struct kedge__finding 
 	return o;
 }
 
-/* What the number of a segment is the number of. */
-static const char *unit(const struct verify *v, const struct kedge__finding *f)
-{
-	const struct kedge__catalog_entry *e = has_version(f) ? kedge__place_find(&v->place, f->version) : NULL;
-
-	return e && !e->problem.code && e->set.grouping ? "segment" : "rank";
-}
-
 static void print_finding(const struct verify *v, const struct kedge__finding *f)
 {
 	char *region = f->region ? kedge__text_name(f->region) : NULL;
@@ -57,7 +49,7 @@ static void print_finding(const struct verify *v, const struct kedge__finding *f
 	if (has_version(f))
 		printf("version %llu, ", (unsigned long long)f->version);
 	if (has_rank(f))
-		printf("%s %u, ", unit(v, f), f->rank);
+		printf("%s %u, ", kedge__levels_unit(v->place.levels, v->place.level_count, f->version), f->rank);
 	kedge__print(stdout, "%s", f->file);
 	if (f->block >= 0)
 		printf(", block %lld", (long long)f->block);

@@ -7,16 +7,16 @@
  */
 #include "store/internal.h"
 
-enum health { UNKNOWN, INTACT, BROKEN };
+enum sight { UNSEEN, THERE, MISSING };
 
 struct gc {
 	struct kedge__catalog *cat;
 	const struct kedge__gc_proof *proof;
-	uint8_t **health; /* of each entry, NULL until it is needed: enum health of what each rank has of it, with all
-			     that it needs */
-	uint8_t *keep;    /* 1: kept, for itself or for another */
-	uint8_t *chosen;  /* 1: asked for, or not to be removed */
-	uint8_t *marks;   /* all zero between two uses */
+	uint8_t *seen;   /* enum sight of the entry's segments, where nothing is read */
+	bool **intact;   /* of each entry, NULL until it is needed: what each rank has of it, with all that it needs */
+	uint8_t *keep;   /* 1: kept, for itself or for another */
+	uint8_t *chosen; /* 1: asked for, or not to be removed */
+	uint8_t *marks;  /* all zero between two uses */
 	size_t unusable;
 	struct kedge__rank_list ranks;
 	struct kedge__keep_item *items; /* one for each entry */
@@ -26,7 +26,7 @@ struct gc {
 
 static bool is_intact(const struct gc *gc, size_t i, uint32_t rank)
 {
-	return gc->health[i] && gc->health[i][rank] == INTACT;
+	return gc->intact[i] && gc->intact[i][rank];
 }
 
 /* The sources must have the images that the segment was made from, and be intact; they were examined before. */
@@ -78,10 +78,13 @@ static bool is_there(const struct gc *gc, size_t i)
 	bool there = !gc->cat->entries.at[i]->problem.code;
 	uint64_t bytes;
 
+	if (gc->seen[i] != UNSEEN)
+		return gc->seen[i] == THERE;
 	for (uint32_t rank = 0; there && rank < set->ranks; rank++)
 		there = !kedge__rank_list_has(&gc->ranks, rank) ||
 			(kedge__segment_look(gc->cat, set->version, rank, &set->parts[rank], &bytes) == 0 &&
 			 bytes == set->parts[rank].file_bytes);
+	gc->seen[i] = there ? THERE : MISSING;
 	return there;
 }
 
@@ -92,17 +95,15 @@ static int examine(const struct gc *gc, size_t i, struct kedge__error *err)
 	const struct kedge__catalog_entry *entry = gc->cat->entries.at[i];
 	int rc = 0;
 
-	if (gc->health[i] || entry->problem.code)
+	if (gc->intact[i] || entry->problem.code)
 		return 0;
-	gc->health[i] = kedge__calloc(entry->set.ranks + (size_t)1, 1);
-	if (!gc->health[i])
+	gc->intact[i] = kedge__calloc(entry->set.ranks + (size_t)1, sizeof(*gc->intact[i]));
+	if (!gc->intact[i])
 		return kedge__error_nomem(err);
 	for (uint32_t rank = 0; rank < entry->set.ranks && !rc; rank++) {
-		bool intact = true;
-
+		gc->intact[i][rank] = true;
 		if (kedge__rank_list_has(&gc->ranks, rank))
-			rc = examine_rank(gc, &entry->set, rank, &intact, err);
-		gc->health[i][rank] = intact ? INTACT : BROKEN;
+			rc = examine_rank(gc, &entry->set, rank, &gc->intact[i][rank], err);
 	}
 	return rc;
 }
@@ -280,10 +281,11 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 	if (!gc->items)
 		return KEDGE_E_NOMEM;
 	gc->marks = kedge__calloc(count + 1, 1);
-	gc->health = kedge__calloc(count + 1, sizeof(*gc->health));
+	gc->seen = kedge__calloc(count + 1, 1);
+	gc->intact = kedge__calloc(count + 1, sizeof(*gc->intact));
 	gc->keep = kedge__calloc(count + 1, 1);
 	gc->chosen = kedge__calloc(count + 1, 1);
-	rc = gc->marks && gc->health && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
+	rc = gc->marks && gc->seen && gc->intact && gc->keep && gc->chosen ? 0 : kedge__error_nomem(err);
 	if (!rc)
 		rc = kedge__rank_list_init(&gc->ranks, gc->cat, err);
 	if (!rc)
@@ -295,9 +297,10 @@ static int gc_seized(struct gc *gc, const struct kedge__gc_options *options, str
 	report->unusable = gc->unusable;
 	kedge__free(gc->marks);
 	kedge__free(gc->items);
-	for (size_t i = 0; gc->health && i < count; i++)
-		kedge__free(gc->health[i]);
-	kedge__free(gc->health);
+	for (size_t i = 0; gc->intact && i < count; i++)
+		kedge__free(gc->intact[i]);
+	kedge__free(gc->intact);
+	kedge__free(gc->seen);
 	kedge__free(gc->keep);
 	kedge__free(gc->chosen);
 	kedge__rank_list_done(&gc->ranks);

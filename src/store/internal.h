@@ -86,8 +86,6 @@ char *kedge__catalog_version_path(const struct kedge__catalog *cat, uint64_t ver
 int kedge__catalog_read_set(struct kedge__catalog *cat, uint64_t version, struct kedge__set *set,
 			    struct kedge__error *err);
 void kedge__catalog_count_read(struct kedge__catalog *cat, uint64_t bytes); /* of its files, except segments */
-/* What the number of a segment of VERSION is the number of: "rank", or if it has a grouping "segment". */
-const char *kedge__levels_unit(struct kedge__catalog *const *levels, size_t count, uint64_t version);
 size_t kedge__catalog_index(const struct kedge__catalog *cat, uint64_t version); /* of the first entry that is not below VERSION */
 
 /* ------------------------------------------------------------------ scan.c: keep the entries current */

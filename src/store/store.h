@@ -105,6 +105,9 @@ const struct kedge__catalog_entry *kedge__catalog_find(const struct kedge__catal
 
 #define KEDGE__WATCH_NAME "watch" /* in the directory of a name: the journal of kedge watch */
 
+/* What the number of a segment of VERSION is the number of: "rank", or if it has a grouping "segment". */
+const char *kedge__levels_unit(struct kedge__catalog *const *levels, size_t count, uint64_t version);
+
 /* ------------------------------------------------------------------ pack.c: one self-contained segment, without a store around it */
 
 bool kedge__pack_is_at(const char *path); /* a file; whether it is one that can be read shows when it is opened */
