@@ -40,6 +40,9 @@ static int restore(const struct cat *c, const char *dir, char *const *files, siz
 
 /* ------------------------------------------------------------------ a dataset, out of a copy of its file */
 
+/* There is no moment at which a signal leaves a copy behind. While the copy is made, the signal is kept, and
+ * kedge__restore_run() ends in order; while it is read, the handler removes it; from one to the other, and until all is
+ * removed, signals are held. */
 static char *volatile copies; /* the directory that has the copy, until it is removed */
 static char *volatile copied; /* the copy, while it is read */
 
@@ -56,8 +59,6 @@ static void interrupt(int sig)
 		*slash = '\0';
 		rmdir(path);
 	}
-	if (!path && copies)
-		rmdir(copies); /* nothing is in it yet */
 	raise(sig);
 }
 
@@ -87,67 +88,56 @@ static void remove_copies(void)
 	sigset_t before;
 
 	hold_signals(&before);
+	copied = NULL;
 	if (copies)
 		kedge__bench_dir_remove(copies);
 	kedge__free(copies);
 	copies = NULL;
+	catch_signals();
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 static int make_copies(struct kedge__error *err)
 {
 	static bool registered;
-	sigset_t before;
 	char *made;
 	int rc;
 
 	if (!registered && atexit(remove_copies) != 0)
 		return kedge__error_nomem(err);
 	registered = true;
-	catch_signals();
-	hold_signals(&before);
+	kedge__restore_catch_signals();
 	rc = kedge__dir_make(kedge__temporary_directory(), "kedge-cat", &made, err);
 	if (!rc)
 		copies = made;
-	sigprocmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
 
-/* By a signal that came when the copy was whole, and the handler was still the other one. */
-static int interrupted(const struct cat *c)
-{
-	kedge__tool_say(c->usage.command, "interrupted");
-	return KEDGE__EXIT_FAILURE;
-}
-
-/* FILE is put into the directory of copies, where it has NAME. */
-static int print_copy(const struct cat *c, char *file, const char *name, const char *dataset)
+/* PATH, the copy of FILE, which the handler removes from now on. */
+static int print_copy(const struct cat *c, char *path, const char *file, const char *dataset)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status = restore(c, copies, &file, 1);
-	char *path = status ? NULL : kedge__asprintf("%s/%s", copies, name);
+	sigset_t before;
 
-	if (status)
-		return status;
-	if (!path)
-		kedge__tool_no_memory();
+	if (!kedge__fs_is_file(path))
+		return kedge__usage_error(&c->usage, "'%s' is not the name of one file", file);
+	hold_signals(&before);
 	copied = path;
 	catch_signals();
-	if (kedge__restore_interrupted())
-		status = interrupted(c);
-	else if (!kedge__fs_is_file(path))
-		status = kedge__usage_error(&c->usage, "'%s' is not the name of one file", file);
-	else if (kedge__cat_dataset(path, file, dataset, &err) != 0)
-		status = kedge__tool_fail(c->usage.command, &err, "cannot print %s", dataset);
-	copied = NULL;
-	kedge__free(path);
-	return status;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (kedge__restore_interrupted()) { /* when the copy was whole, and the handler was still the other one */
+		kedge__tool_say(c->usage.command, "interrupted");
+		return KEDGE__EXIT_FAILURE;
+	}
+	if (kedge__cat_dataset(path, file, dataset, &err) != 0)
+		return kedge__tool_fail(c->usage.command, &err, "cannot print %s", dataset);
+	return 0;
 }
 
 static int print_dataset(const struct cat *c, const char *word, const char *colon)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	char *file = kedge__asprintf("%.*s", (int)(colon - word), word), *name;
+	char *file = kedge__asprintf("%.*s", (int)(colon - word), word), *name, *path = NULL;
 	int status;
 
 	if (!file)
@@ -156,8 +146,15 @@ static int print_dataset(const struct cat *c, const char *word, const char *colo
 	if (make_copies(&err) != 0)
 		status = kedge__tool_fail(c->usage.command, &err, "cannot print %s", word);
 	else
-		status = print_copy(c, file, name, colon + 1);
+		status = restore(c, copies, &file, 1);
+	if (status == 0) {
+		path = kedge__asprintf("%s/%s", copies, name);
+		if (!path)
+			kedge__tool_no_memory();
+		status = print_copy(c, path, file, colon + 1);
+	}
 	remove_copies();
+	kedge__free(path);
 	kedge__free(name);
 	kedge__free(file);
 	return status;

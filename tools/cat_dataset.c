@@ -7,6 +7,8 @@
 #include "cat.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,13 +232,15 @@ static int judge(int status, const char *name, const char *dataset, struct kedge
 
 int kedge__cat_dataset(const char *path, const char *name, const char *dataset, struct kedge__error *err)
 {
+	pid_t child, parent = getpid();
 	int status;
-	pid_t child;
 
 	fflush(NULL);
 	child = fork();
-	if (child == 0)
-		_exit((int)print(path, dataset));
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* who is killed prints no more */
+		_exit(getppid() == parent ? (int)print(path, dataset) : 0);
+	}
 	if (child < 0)
 		return kedge__error_set(err, KEDGE_E_IO, errno, "cannot start a process");
 	while (waitpid(child, &status, 0) < 0)

@@ -38,8 +38,7 @@ bool kedge__restore_interrupted(void)
 	return interrupted;
 }
 
-/* Between groups a signal ends the work in order, without temporary files left behind; a second one ends it at once. */
-static void catch_signals(void)
+void kedge__restore_catch_signals(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, old;
@@ -749,7 +748,7 @@ int kedge__restore_run(struct kedge__restore *r)
 	r->outputs.notes.command = r->usage.command;
 	r->outputs.salvage = r->salvage;
 	r->outputs.pool = r->pool;
-	catch_signals();
+	kedge__restore_catch_signals();
 	kedge__bar_init(&r->bar, "restore", !r->place.json && !r->place.quiet);
 	status = r->version == KEDGE__NO_VERSION ? restore_newest(r) : restore_asked(r);
 	kedge__bar_done(&r->bar);

@@ -182,6 +182,10 @@ struct kedge__restore {
 #define KEDGE__RESTORE_INIT {.version = KEDGE__NO_VERSION, .rank = UINT64_MAX, .rate = UINT64_MAX}
 
 int kedge__restore_run(struct kedge__restore *r); /* an exit code, after messages */
+
+/* From now on, and during kedge__restore_run() anyway, a signal ends the work in order between two groups of regions,
+ * without temporary files left behind; a second one ends the process at once. */
+void kedge__restore_catch_signals(void);
 bool kedge__restore_interrupted(void); /* a signal asked this process to end during one of them */
 void kedge__restore_done(struct kedge__restore *r);
 
