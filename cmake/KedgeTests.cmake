@@ -33,7 +33,7 @@ set(KEDGE_MPI_ENVIRONMENT
     OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_mtl=^ofi,psm,psm2 OMPI_MCA_osc=^ucx,rdma PMIX_MCA_gds=hash
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
     OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_vader_single_copy_mechanism=none PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-    ASAN_OPTIONS=detect_leaks=0)
+    ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16:allocator_release_to_os_interval_ms=-1)
 
 # One at a time they take long: where nothing is known of earlier runs, they begin first, beside the others.
 set(KEDGE_MPI_COST 1000)
