@@ -61,6 +61,8 @@ struct kedge__outputs {
 	struct kedge__pool *pool; /* that packs what files keep packed; not owned */
 	KEDGE__ARRAY(struct kedge__output) list;
 	KEDGE__ARRAY(struct kedge__output_dir) dirs; /* that get what they are when all is in them */
+	KEDGE__ARRAY(char *) made; /* directories that were not there, those that others are in first; owned */
+	bool committed;
 };
 
 struct kedge__output_spec {
@@ -93,7 +95,7 @@ void kedge__outputs_drop(struct kedge__outputs *o, size_t i);
 int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err);
 /* Make all durable and rename them to their names. After a failure those that were renamed stay. */
 int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err);
-/* Remove what was not committed, free everything. */
+/* Remove what was not committed, and directories that were made for it; free everything. */
 void kedge__outputs_done(struct kedge__outputs *o);
 
 /* ------------------------------------------------------------------ restore_equal.c */

@@ -58,8 +58,14 @@ static int make_part(struct kedge__outputs *o, const char *part, struct kedge__e
 {
 	struct stat st;
 
-	if (lstat(part, &st) != 0)
-		return kedge__fs_make_dir(part, err);
+	if (lstat(part, &st) != 0) {
+		int rc = kedge__fs_make_dir(part, err);
+		char *made = rc ? NULL : kedge__strdup(part);
+
+		if (!rc && (!made || !kedge__array_push(&o->made, made)))
+			kedge__tool_no_memory();
+		return rc;
+	}
 	if (S_ISLNK(st.st_mode))
 		return kedge__error_set(err, KEDGE_E_MISMATCH, 0,
 					"%s is a symbolic link and could lead out of the directory", part);
@@ -486,7 +492,19 @@ int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err)
 	for (size_t i = o->dirs.count; !rc && i-- > 0;)
 		if (o->dirs.at[i].entry)
 			rc = kedge__metadata_set(-1, o->dirs.at[i].path, o->dirs.at[i].entry, &o->notes, err);
+	o->committed = !rc;
 	return rc || !o->sync ? rc : sync_names(o, err);
+}
+
+/* Directories that were made for what does not come, unless something is in them. */
+static void folders_remove(struct kedge__outputs *o)
+{
+	for (size_t i = o->made.count; i-- > 0;) {
+		if (!o->committed)
+			(void)kedge__fs_rmdir(o->made.at[i], NULL);
+		kedge__free(o->made.at[i]);
+	}
+	kedge__array_done(&o->made);
 }
 
 void kedge__outputs_done(struct kedge__outputs *o)
@@ -505,6 +523,7 @@ void kedge__outputs_done(struct kedge__outputs *o)
 		kedge__free(o->dirs.at[i].path);
 	kedge__array_done(&o->list);
 	kedge__array_done(&o->dirs);
+	folders_remove(o);
 	kedge__free(o->folder);
 	o->folder = NULL;
 	o->settled = 0;

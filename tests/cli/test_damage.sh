@@ -99,6 +99,14 @@ expect 6 kedge restore -q -s store -n job -o no
 said "no version is intact"
 sed -n 's/^kedge restore: \(version [0-9]*: \)/\1/p' err | cmp - causes || fail "causes with --quiet: $(cat err)"
 
+# What does not come leaves no directories behind; what was there stays.
+rm -rf deep got && mkdir -p tree/a/b tree/c got/tree/c
+random tree/a/b/f 100
+expect 0 kedge save -s deep -n job tree
+flip "$(segments deep)" 50000
+expect 6 kedge restore -s deep -n job -o got
+is "$(find got | sort | paste -sd ' ')" "got got/tree got/tree/c" "what is left of a restore that failed"
+
 # Every byte of a small store counts.
 rm -rf tiny
 printf 'a small file, saved twice' >t
