@@ -88,7 +88,7 @@ static int open_job(struct save *s)
 	for (size_t i = 0; i < own; i++)
 		kedge__free((char *)list.at[i]);
 	kedge__array_done(&list);
-	return rc ? kedge__tool_fail(s->usage.command, &err, "cannot open %s", s->name) : 0;
+	return rc ? kedge__tool_fail(s->usage.command, &err, "nothing was saved") : 0;
 }
 
 /* The number of the new version. Older versions are discarded only if the user asked for it: --replace discards all

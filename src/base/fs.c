@@ -604,6 +604,8 @@ int kedge__fs_mkdir(const char *path, struct kedge__error *err)
 		return 0;
 	/* If another process was faster, it may not have synced it yet. */
 	fault = make_directory(path);
+	if (fault == EEXIST)
+		return kedge__error_set(err, KEDGE_E_IO, 0, "%s is a file, not a directory", path);
 	if (fault)
 		return fail(err, fault, "create directory", path);
 	parent = parent_of(path, strlen(path));

@@ -53,7 +53,7 @@ echo x >file
 expect 5 kedge restore -s store -n job -o file
 expect 5 kedge save -s file/store -n job f
 expect 5 env KEDGE_FAULT=enospc@3+ kedge save -s fresh -n job f
-said "kedge save: cannot"
+said "kedge save: nothing was saved: cannot"
 expect 5 env KEDGE_FAULT=enospc@2+ kedge restore -s store -n job -o full
 # What is to be kept needs what is to go, and there is no room to rewrite it.
 for i in 1 2; do

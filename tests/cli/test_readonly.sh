@@ -31,7 +31,7 @@ run 0 diff -s store -n job 1 2
 run 0 restore -s store -n job -o home/back
 same home/back/f f
 run 5 save -s store -n job f
-said "kedge save: cannot"
+said "kedge save: nothing was saved: "
 run 5 gc -s store -n job --keep 1
 run 5 coalesce -s store -n job --self-contained
 
