@@ -110,3 +110,21 @@ int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, 
 	}
 	return 0;
 }
+
+void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
+{
+	uint8_t bytes[8], *to = buf;
+	size_t i = 0;
+
+	kedge__put64(bytes, pattern);
+	if (pattern == UINT64_C(0x0101010101010101) * bytes[0]) {
+		memset(to, bytes[0], len);
+		return;
+	}
+	for (; i < len && (addr + i) % 8; i++)
+		to[i] = bytes[(addr + i) % 8];
+	for (; len - i >= 8; i += 8)
+		memcpy(to + i, bytes, 8);
+	for (; i < len; i++)
+		to[i] = bytes[(addr + i) % 8];
+}

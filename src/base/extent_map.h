@@ -50,5 +50,7 @@ void kedge__extent_map_take(struct kedge__extent_map *map);
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr);
 /* Order, overlap, sizes, literal bounds (LITERAL_BYTES), COPY versions <= SELF, PARENT only if PARENT exists, fill alignment. */
 int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, uint64_t parent, uint64_t literal_bytes, struct kedge__error *err);
+/* LEN bytes of a fill's pattern, the first of which has address ADDR. */
+void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
 #endif

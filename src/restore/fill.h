@@ -177,8 +177,6 @@ int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker 
 			    uint64_t pos, uint64_t len, struct kedge__error *err);
 int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
-/* LEN bytes of a pattern, the first of which has image address ADDR. */
-void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr);
 /* The piece is not summed on its own. */
 bool kedge__fill_sum_defers(struct kedge__fill_goal *g, uint64_t pos, uint64_t len);
 /* Compare every target with the digest of its region. */

@@ -557,7 +557,7 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 		uint64_t pos = position_of(f, fill->target, fill->to);
 
 		kedge__fill_sum_clear(f, h, fill->target, pos, fill->len);
-		kedge__fill_put_pattern(fill->to, fill->len, fill->pattern, fill->addr);
+		kedge__fill_pattern(fill->pattern, fill->addr, fill->to, fill->len);
 		kedge__fill_sum_put(f, h, fill->target, fill->to, pos, fill->len);
 	}
 	h->placing += kedge__clock_seconds() - start;

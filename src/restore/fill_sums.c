@@ -169,25 +169,6 @@ int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker 
 	return rc;
 }
 
-/* The byte at image address A is byte A & 7 of the pattern. */
-void kedge__fill_put_pattern(uint8_t *to, uint64_t len, uint64_t pattern, uint64_t addr)
-{
-	uint8_t bytes[8];
-	uint64_t i = 0;
-
-	kedge__put64(bytes, pattern);
-	if (pattern == UINT64_C(0x0101010101010101) * bytes[0]) {
-		memset(to, bytes[0], len);
-		return;
-	}
-	for (; i < len && (addr + i) % 8; i++)
-		to[i] = bytes[(addr + i) % 8];
-	for (; len - i >= 8; i += 8)
-		memcpy(to + i, bytes, 8);
-	for (; i < len; i++)
-		to[i] = bytes[(addr + i) % 8];
-}
-
 int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err)
 {
@@ -196,7 +177,7 @@ int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worke
 	int rc = 0;
 
 	/* Regions begin at multiples of 8; after the first round so does every one. */
-	kedge__fill_put_pattern(bytes, sizeof(bytes), fill->pattern, 0);
+	kedge__fill_pattern(fill->pattern, 0, bytes, sizeof(bytes));
 	for (uint64_t done = 0; done < fill->len && !rc; done += n) {
 		uint64_t skip = (pos + done) % 8;
 

@@ -483,6 +483,8 @@ int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, 
 /* The lineage takes over SEGS, ascending versions. It has no top version. */
 int kedge__lineage_join(struct kedge__catalog *cat, uint32_t rank, struct kedge__segment *const *segs, size_t n,
 			struct kedge__lineage **out, struct kedge__error *err);
+uint64_t kedge__lineage_version(const struct kedge__lineage *l);
+struct kedge__block_cache **kedge__lineage_cache(struct kedge__lineage *l); /* NULL until something is read */
 struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l);
 void kedge__lineage_count_block(struct kedge__lineage *l); /* a block was unpacked; takes NULL */
 /* Before reading a block that others were packed against, ask KEPT, from any thread, for its raw bytes and for the number
@@ -491,7 +493,6 @@ typedef bool (*kedge__kept_fn)(void *ctx, const struct kedge__segment *seg, size
 void kedge__lineage_set_kept(struct kedge__lineage *l, kedge__kept_fn kept, void *ctx); /* NULL: nobody */
 bool kedge__lineage_kept(const struct kedge__lineage *l, const struct kedge__segment *seg, size_t block, void *raw,
 			 unsigned *depth);
-void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);
 
 /* ------------------------------------------------------------------ span_owner.c */
 

@@ -9,10 +9,8 @@
 
 #include <stdatomic.h>
 
-#define OPEN_FILES   256
-#define CACHE_BYTES  (UINT32_C(8) << 20)
-#define READER_BYTES (UINT32_C(1) << 20) /* enough for sequential reads */
-#define LEVEL_LIMIT  32
+#define OPEN_FILES  256
+#define LEVEL_LIMIT 32
 
 struct item {
 	uint64_t version;
@@ -717,65 +715,16 @@ void kedge__lineage_distrust(const struct kedge__lineage *l)
 		touch(l, l->items[i].version, l->items[i].level);
 }
 
-/* ------------------------------------------------------------------ resolve and read */
+/* ------------------------------------------------------------------ what others need of it */
 
-static int load_map(void *ctx, uint64_t version, const struct kedge__extent_map **map, uint64_t *parent,
-		    struct kedge__error *err)
+uint64_t kedge__lineage_version(const struct kedge__lineage *l)
 {
-	const struct kedge__segment *seg = kedge__lineage_segment(ctx, version);
-
-	if (!seg)
-		return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-					"version %" PRIu64 " is referred to, but missing from the lineage", version);
-	*map = &seg->map;
-	*parent = seg->summary.parent;
-	return 0;
+	return l->version;
 }
 
-static int region_ranges(const struct kedge__segment *seg, struct kedge__range **ranges, size_t *n,
-			 struct kedge__error *err)
+struct kedge__block_cache **kedge__lineage_cache(struct kedge__lineage *l)
 {
-	struct kedge__range *list = kedge__calloc(seg->region_count + 1, sizeof(*list));
-	size_t count = 0;
-
-	if (!list)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < seg->region_count; i++)
-		if (seg->regions[i].bytes)
-			list[count++] = (struct kedge__range){(uint64_t)seg->regions[i].slot << KEDGE__SLOT_SHIFT,
-							      seg->regions[i].bytes};
-	*ranges = list;
-	*n = count;
-	return 0;
-}
-
-int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
-				struct kedge__span_list *outer, struct kedge__error *err)
-{
-	const struct kedge__map_source source = {load_map, l};
-	struct kedge__range *ranges = NULL;
-	size_t n = 0;
-	int rc;
-
-	rc = region_ranges(kedge__lineage_top(l), &ranges, &n, err);
-	if (rc)
-		return rc;
-	rc = kedge__resolve(&source, l->version, ranges, n, stop_below, out, outer, err);
-	kedge__free(ranges);
-	if (rc)
-		(void)kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path);
-	return rc;
-}
-
-int kedge__lineage_resolve_at(const struct kedge__lineage *l, uint64_t version, const struct kedge__range *ranges,
-			      size_t n, struct kedge__span_list *out, struct kedge__error *err)
-{
-	const struct kedge__map_source source = {load_map, (void *)l};
-	int rc = kedge__resolve(&source, version, ranges, n, 0, out, NULL, err);
-
-	if (rc)
-		(void)kedge__error_prefix(err, "%s", kedge__lineage_segment(l, version)->path);
-	return rc;
+	return &l->cache;
 }
 
 struct kedge__base_readers *kedge__lineage_base_readers(struct kedge__lineage *l)
@@ -804,93 +753,4 @@ bool kedge__lineage_kept(const struct kedge__lineage *l, const struct kedge__seg
 uint64_t kedge__lineage_unpacked(const struct kedge__lineage *l)
 {
 	return atomic_load(&l->unpacked);
-}
-
-int kedge__lineage_resolve(struct kedge__lineage *l, const struct kedge__range *ranges, size_t n,
-			   struct kedge__span_list *out, struct kedge__error *err)
-{
-	if (n == 0)
-		return kedge__lineage_resolve_from(l, 0, out, NULL, err);
-	return kedge__lineage_resolve_at(l, l->version, ranges, n, out, err);
-}
-
-void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len)
-{
-	uint8_t *to = buf;
-	size_t i = 0;
-
-	for (; i < len && ((addr + i) & 7); i++)
-		to[i] = (uint8_t)(pattern >> (8 * ((addr + i) & 7)));
-	for (; i + 8 <= len; i += 8)
-		kedge__put64(to + i, pattern);
-	for (; i < len; i++)
-		to[i] = (uint8_t)(pattern >> (8 * ((addr + i) & 7)));
-}
-
-static int read_span(const struct kedge__lineage *l, struct kedge__block_cache *cache, const struct kedge__span *span,
-		     void *buf, struct kedge__error *err)
-{
-	if (span->fill) {
-		kedge__fill_pattern(span->src, span->addr, buf, (size_t)span->len);
-		return 0;
-	}
-	return kedge__block_cache_read(cache, kedge__lineage_segment(l, span->version), span->src, buf,
-				       (size_t)span->len, err);
-}
-
-static int read_range(const struct kedge__lineage *l, struct kedge__block_cache *cache, uint64_t addr, void *buf,
-		      size_t len, struct kedge__error *err)
-{
-	const struct kedge__range range = {addr, len};
-	struct kedge__span_list spans = {0};
-	int rc = kedge__lineage_resolve_at(l, l->version, &range, 1, &spans, err);
-
-	for (size_t i = 0; i < spans.count && !rc; i++)
-		rc = read_span(l, cache, &spans.at[i], (uint8_t *)buf + (spans.at[i].addr - addr), err);
-	kedge__span_list_done(&spans);
-	return rc;
-}
-
-int kedge__lineage_read(struct kedge__lineage *l, uint64_t addr, void *buf, size_t len, struct kedge__error *err)
-{
-	int rc = 0;
-
-	if (!len)
-		return 0;
-	if (!l->cache)
-		rc = kedge__block_cache_new(CACHE_BYTES, l, 0, &l->cache, err);
-	return rc ? rc : read_range(l, l->cache, addr, buf, len, err);
-}
-
-struct kedge__lineage_reader {
-	const struct kedge__lineage *lineage;
-	struct kedge__block_cache *cache;
-};
-
-int kedge__lineage_reader_new(struct kedge__lineage *l, struct kedge__lineage_reader **out, struct kedge__error *err)
-{
-	struct kedge__lineage_reader *r = kedge__calloc(1, sizeof(*r));
-	int rc = r ? kedge__block_cache_new(READER_BYTES, l, 0, &r->cache, err) : kedge__error_nomem(err);
-
-	if (rc) {
-		kedge__free(r);
-		return rc;
-	}
-	r->lineage = l;
-	*out = r;
-	return 0;
-}
-
-void kedge__lineage_reader_free(struct kedge__lineage_reader *r)
-{
-	if (!r)
-		return;
-	kedge__block_cache_free(r->cache);
-	kedge__free(r);
-}
-
-int kedge__lineage_reader_read(struct kedge__lineage_reader *r, uint64_t addr, void *buf, size_t len,
-			       struct kedge__error *err)
-{
-	return len ? read_range(r->lineage, r->cache, addr, buf, len, err) : 0;
 }

@@ -103,12 +103,35 @@ static void test_check_refuses(void **state)
 		      (struct kedge__extent){0, 64, 64, 0, KEDGE__EXTENT_LITERAL}, "out of order");
 }
 
+/* LEN bytes from ADDR on, in a buffer with something before and behind them. */
+static void check_pattern(uint64_t pattern, uint64_t addr, size_t len)
+{
+	uint8_t got[64];
+
+	memset(got, 0xa5, sizeof(got));
+	kedge__fill_pattern(pattern, addr, got + 8, len);
+	for (size_t i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], i < 8 || i >= 8 + len ? 0xa5 : (uint8_t)(pattern >> 8 * ((addr + i - 8) & 7)));
+}
+
+static void test_patterns(void **state)
+{
+	(void)state;
+	for (uint64_t addr = 0; addr < 16; addr++)
+		for (size_t len = 0; len <= 40; len++) {
+			check_pattern(UINT64_C(0x0807060504030201), addr, len);
+			check_pattern(UINT64_C(0x7777777777777777), addr, len);
+			check_pattern(0, addr, len);
+		}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_merge),
 	    cmocka_unit_test(test_find),
 	    cmocka_unit_test(test_check_refuses),
+	    cmocka_unit_test(test_patterns),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
