@@ -143,8 +143,9 @@ static int copy_segment(struct copy *c, const struct kedge__set_part *part, stru
 	return rc;
 }
 
-/* The same image may already be there in another form, coalesced or not; that is just as good, unless it is in a
- * bundle, which goes with the set that it belongs to. */
+/* The very same segment may already be there, of a run that was abandoned. The same image in another form is not as
+ * good: it refers to other versions than the set says that will be published. And a bundle goes with the set that it
+ * belongs to. */
 static bool is_there(const struct kedge__catalog *to, uint64_t version, uint32_t rank,
 		     const struct kedge__set_part *part, struct kedge__set_part *there)
 {
@@ -153,7 +154,8 @@ static bool is_there(const struct kedge__catalog *to, uint64_t version, uint32_t
 	bool exists;
 
 	if (!entry || entry->problem.code || rank >= entry->set.ranks || entry->set.bundle ||
-	    !kedge__digest_equal(entry->set.parts[rank].image_id, part->image_id))
+	    entry->set.parts[rank].file_bytes != part->file_bytes ||
+	    !kedge__digest_equal(entry->set.parts[rank].seal, part->seal))
 		return false;
 	path = kedge__segment_path(to, version, rank, entry->set.parts[rank].generation);
 	exists = path && kedge__fs_exists(path);

@@ -2,7 +2,7 @@
 /*
  * L2 that is away, empty, another one, or that fails: it costs L2 alone, is told, and nothing is made where L2 only
  * seems to be. A file system that is not mounted is a directory that was moved aside here, with or without an empty one
- * instead.
+ * instead. And L2 of a job that takes a version again.
  */
 #include "support.h"
 
@@ -503,9 +503,33 @@ static void test_tie_damaged(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* The newest version again, with the same bytes: the same image, in another form and of another run. L2 has it, and
+ * what comes after it, whole. */
+static void test_taken_again(void **state)
+{
+	static const char *const ways[][4] = {{"reducer=basic", "coalesce=auto"}, {"reducer=basic", "coalesce=never"},
+					      {"reducer=list", "coalesce=never"}, {"reducer=tree", "coalesce=auto"},
+					      {"reducer=rex", "coalesce=auto"},   {"reducer=rex", "coalesce=never"},
+					      {"reducer=full", "coalesce=batch"}};
+	struct place *p = *state;
+
+	for (size_t i = 0; i < KEDGE__COUNT(ways); i++)
+		for (uint64_t more = 0; more < 3; more++) {
+			kedge_t *k = open_series(p, ways[i]);
+
+			take_both(k, 1, 3);
+			take_both(k, 3, 3 + more);
+			assert_ok(k, kedge_close(k));
+			after(p, p->l1, 3 + more);
+			tree_remove(p->l1);
+			tree_remove(p->l2);
+		}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+	    JOB(test_taken_again),
 	    JOB(test_not_mounted_at_open),
 	    JOB(test_told_at_close),
 	    JOB(test_mounted_again_while_running),
