@@ -121,8 +121,11 @@ static json_t *aggregate(const struct kedge__show *s)
 					 1 / c->sizes[i]);
 	kedge__json_set(o, "tried_ratios", sizes);
 	for (size_t i = 0; i < c->count; i++) {
-		json_t *class = packed(&s->packed[s->segment->region_count + i], "class", c->at[i].name);
+		const struct kedge__show_packed *p = &s->packed[s->segment->region_count + i];
+		json_t *class = p->blocks ? packed(p, "class", c->at[i].name) : NULL;
 
+		if (!class)
+			continue;
 		kedge__json_text(class, "type", kedge__type_name(c->at[i].type));
 		kedge__json_uint(class, "pieces", c->at[i].pieces);
 		kedge__json_add(list, class);

@@ -730,7 +730,8 @@ static int tell_class(const struct kedge__literal_class *c, const struct kedge__
 	r->ndims = (uint32_t)c->ndims;
 	memcpy(r->dims, c->dims, sizeof(r->dims));
 	r->pieces = c->pieces;
-	tell_plan(plan, &r->packing);
+	if (plan->made) /* else nothing of the class is new, and there was nothing to choose for */
+		tell_plan(plan, &r->packing);
 	return 0;
 }
 

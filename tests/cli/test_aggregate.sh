@@ -101,6 +101,17 @@ expect 0 kedge show -s store -n large
 printed "arranged  aware: as in the version before (agnostic "
 printed "; tried 1 version ago"
 
+# Of an array nothing is new, and of what is around it one byte.
+perl -e 'print "h", pack("d*", map { $_ * 0.37 } 0 .. 8191)' >arrays
+expect 0 kedge save -s store -n arrays arrays
+for i in 1 2; do
+	printf x >>arrays
+	expect 0 kedge save -s store -n arrays arrays
+	expect 0 kedge show -s store -n arrays --json
+done
+expect 0 kedge restore -s store -n arrays -o back-arrays
+same arrays back-arrays/arrays
+
 # Classes of the user.
 printf '^.*/[0-9]+_300_lf4_Density$ grids\n' >rules
 expect 0 kedge save -s store -n rules --set aggregate=aware --set aggregate_classes="$PWD/rules" in
