@@ -272,9 +272,11 @@ static int span_register(struct kedge__cow *c, struct kedge__cow_span *span, str
 		rc = kedge__tracker_lend(c->tracker, span->page_begin, span->page_end, err);
 		if (rc)
 			return rc;
+		span->lent = true;
 	}
-	span->registered = true;
 	rc = kedge__userfault_register(c->fd, span->page_begin, span->page_end, err);
+	/* Only then is it ours to forget: the kernel asks nobody whose registration it ends. */
+	span->registered = rc == 0;
 	/* Refused for memory whose pages are larger than the ones that we can copy aside. */
 	if (rc == 0)
 		rc = kedge__userfault_protect(c->fd, span->page_begin, span->page_begin + c->page, false, err);
@@ -373,7 +375,7 @@ int kedge__cow_begin(const struct kedge__cow_range *ranges, size_t count, const 
 	for (size_t i = 0; c->tracker && i < count; i++) {
 		struct kedge__cow_span *span = &c->spans[i];
 
-		if (!span->registered)
+		if (!span->lent)
 			continue;
 		kedge__tracker_take_back(c->tracker, span->page_begin, span->page_end);
 		kedge__tracker_mark(c->tracker, (void *)span->page_begin, span->page_end - span->page_begin);

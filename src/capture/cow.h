@@ -32,6 +32,7 @@ struct kedge__cow_span {
 	uint32_t *pages;                /* one entry per page */
 	uint32_t *wanted;               /* bytes of each piece that are not released yet */
 	unsigned char *head, *tail;     /* copies of what lies before and after the whole pages */
+	bool lent; /* by the tracker */
 	bool registered;
 };
 

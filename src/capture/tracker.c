@@ -17,6 +17,7 @@ struct range {
 	uintptr_t begin, end;           /* bytes; 0 and 0: the slot is free */
 	uintptr_t area_begin, area_end; /* pages armed for it */
 	bool sole;
+	bool yields; /* another tracker has pages of it */
 	unsigned char
 	    fresh; /* collects until less than all of it may be reported: 2, 1 (its first collect was the last), 0 */
 };
@@ -34,7 +35,18 @@ struct kedge__tracker {
 	struct kedge__pages_list marks;         /* dirty at the next one, whatever the kind finds */
 	struct kedge__pages_list lent;          /* another userfaultfd has them: left alone, and dirty */
 	bool tainted;                           /* everything is dirty at the next collect */
+	bool yielded;                           /* somebody was told that it has yielded */
 };
+
+/*
+ * All that this process has. A page has one mark for whoever watches it: who asks for it takes it away from the others,
+ * who would then call a page clean that was written to. So a page belongs to the tracker that came first; to any other
+ * it is always dirty.
+ */
+static struct {
+	pthread_mutex_t lock; /* taken before that of a tracker */
+	KEDGE__ARRAY(struct kedge__tracker *) list;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- open, close, fork */
 
@@ -79,6 +91,48 @@ static void tracker_unlock(struct kedge__tracker *t, const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
+static void all_lock(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void all_unlock(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* No child has a lock that another thread of its parent held. */
+static void all_survive_fork(void)
+{
+	(void)pthread_atfork(all_lock, all_unlock, all_unlock);
+}
+
+static int all_join(struct kedge__tracker *t, struct kedge__error *err)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int rc;
+
+	pthread_once(&once, all_survive_fork);
+	all_lock();
+	rc = kedge__array_push(&all.list, t) ? 0 : kedge__error_nomem(err);
+	all_unlock();
+	return rc;
+}
+
+static void all_leave(const struct kedge__tracker *t)
+{
+	size_t kept = 0;
+
+	all_lock();
+	for (size_t i = 0; i < all.list.count; i++)
+		if (all.list.at[i] != t)
+			all.list.at[kept++] = all.list.at[i];
+	all.list.count = kept;
+	if (!kept)
+		kedge__array_done(&all.list);
+	all_unlock();
+}
+
 static int tracker_new(const struct kedge__tracker_ops *ops, struct kedge__tracker **out, struct kedge__error *err)
 {
 	struct kedge__tracker *t = kedge__calloc(1, sizeof(*t));
@@ -93,6 +147,11 @@ static int tracker_new(const struct kedge__tracker_ops *ops, struct kedge__track
 		return kedge__error_nomem(err);
 	}
 	rc = ops->open(&t->state, err);
+	if (!rc) {
+		rc = all_join(t, err);
+		if (rc)
+			ops->close(t->state);
+	}
 	if (rc) {
 		munmap((void *)t->here, sizeof(*t->here));
 		kedge__free(t);
@@ -132,6 +191,7 @@ void kedge__tracker_close(struct kedge__tracker *t)
 {
 	if (!t)
 		return;
+	all_leave(t);
 	for (size_t i = 0; i < t->areas.count; i++)
 		area_drop(t, &t->areas.at[i]);
 	t->ops->close(t->state);
@@ -207,6 +267,7 @@ static bool areas_cover(struct kedge__tracker *t, const struct range *range)
 		}
 		t->areas.at[i].refs++;
 		t->areas.at[i].sole_refs += range->sole;
+		t->areas.at[i].yield_refs += range->yields;
 		at = t->areas.at[i].end;
 	}
 	return true;
@@ -221,6 +282,7 @@ static void areas_uncover(struct kedge__tracker *t, const struct range *range)
 
 		area->refs--;
 		area->sole_refs -= range->sole;
+		area->yield_refs -= range->yields;
 		if (area->refs)
 			t->areas.at[kept++] = *area;
 		else
@@ -262,6 +324,41 @@ static int range_put(struct kedge__tracker *t, const struct range *range, size_t
 	return 0;
 }
 
+/* Whether T has pages between BEGIN and END. */
+static bool has_pages(struct kedge__tracker *t, uintptr_t begin, uintptr_t end)
+{
+	bool has = false;
+	sigset_t signals;
+
+	tracker_lock(t, &signals);
+	for (size_t i = area_find(t, begin); !has && i < t->areas.count && t->areas.at[i].begin < end; i++)
+		has = t->areas.at[i].refs > t->areas.at[i].yield_refs;
+	tracker_unlock(t, &signals);
+	return has;
+}
+
+static bool others_have(const struct kedge__tracker *t, const struct range *range)
+{
+	for (size_t i = 0; i < all.list.count; i++) {
+		struct kedge__tracker *other = all.list.at[i];
+
+		if (other != t && !other->ops->blind && !forked(other) &&
+		    has_pages(other, range->area_begin, range->area_end))
+			return true;
+	}
+	return false;
+}
+
+static void say_yielded(struct kedge__tracker *t, const struct range *range)
+{
+	if (!t->yielded)
+		kedge__log(
+		    KEDGE_LOG_INFO,
+		    "memory at 0x%zx is watched for another job of this process: all of it is searched for changes",
+		    (size_t)range->begin);
+	t->yielded = true;
+}
+
 int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t bytes, unsigned flags, size_t *id,
 		       struct kedge__error *err)
 {
@@ -273,9 +370,14 @@ int kedge__tracker_add(struct kedge__tracker *t, const void *data, uint64_t byte
 	if (!data || !bytes || range.end <= range.begin)
 		return kedge__error_set(err, KEDGE_E_ARG, 0, "a tracked range must not be empty");
 	range_place(t, &range);
+	all_lock();
+	range.yields = !t->ops->blind && others_have(t, &range);
 	tracker_lock(t, &signals);
 	rc = range_put(t, &range, id, err);
 	tracker_unlock(t, &signals);
+	all_unlock();
+	if (range.yields)
+		say_yielded(t, &range);
 	return rc;
 }
 
@@ -293,10 +395,10 @@ void kedge__tracker_remove(struct kedge__tracker *t, size_t id)
 
 /* ---- collect */
 
-/* Shared memory, and not all who gave it to us say that nobody else writes to it. */
+/* Another tracker's, or shared memory, and not all who gave it to us say that nobody else writes to it. */
 static bool is_exposed(const struct kedge__area *area)
 {
-	return area->backing == KEDGE__BACKING_SHARED && area->sole_refs < area->refs;
+	return area->yield_refs || (area->backing == KEDGE__BACKING_SHARED && area->sole_refs < area->refs);
 }
 
 /* Start to vouch for AREA, if it can be had; if not, it stays dirty until it can. */
@@ -588,7 +690,7 @@ static void area_arm_around(struct kedge__tracker *t, struct kedge__area *area, 
 
 	before.end = KEDGE__MAX(KEDGE__MIN(area->end, begin), area->begin);
 	after.begin = KEDGE__MIN(KEDGE__MAX(area->begin, end), area->end);
-	if (kedge__mappings_backing(mappings, area->begin, area->end) != KEDGE__BACKING_ANONYMOUS)
+	if (area->yield_refs || kedge__mappings_backing(mappings, area->begin, area->end) != KEDGE__BACKING_ANONYMOUS)
 		return;
 	before.backing = after.backing = area->backing = KEDGE__BACKING_ANONYMOUS;
 	if (before.begin < before.end)

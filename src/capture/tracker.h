@@ -37,6 +37,7 @@ struct kedge__area {
 	uintptr_t begin, end;
 	uint32_t refs;      /* ranges that cover it */
 	uint32_t sole_refs; /* those of them added with KEDGE__TRACK_SOLE */
+	uint32_t yield_refs; /* those of them that another tracker of the process had pages of before */
 	bool armed;         /* the kind vouches for pages that it does not report */
 	enum kedge__backing backing;
 };

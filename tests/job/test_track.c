@@ -498,6 +498,59 @@ static void test_kind_that_is_not_there(void **state)
 	assert_non_null(strstr(kedge_last_error(NULL), "track = softdirty"));
 }
 
+#define COMMON ((size_t)4 << 20) /* large enough for copy-on-write */
+
+/* Some bytes change, then both of two jobs over the same memory take a version, while more change. */
+static void take_turn(kedge_t *const *jobs, uint8_t *m, uint64_t *seed, uint64_t version)
+{
+	static uint8_t want[2][COMMON], got[COMMON];
+	struct kedge_target target = {"m", got, COMMON};
+
+	for (size_t j = 0; j < 2; j++) {
+		for (int i = 0; i < 20; i++)
+			m[draw(seed) % COMMON]++;
+		memcpy(want[j], m, COMMON);
+		assert_ok(jobs[j], kedge_checkpoint(jobs[j], version));
+	}
+	for (size_t j = 0; j < 2; j++) {
+		assert_ok(jobs[j], kedge_wait(jobs[j]));
+		assert_ok(jobs[j], kedge_read(jobs[j], version, &target, 1));
+		assert_memory_equal(got, want[j], COMMON);
+	}
+}
+
+/* A page has one mark, which two trackers would take away from each other. */
+static void test_two_jobs(void **state)
+{
+	static const char *const ways[][2] = {
+	    {"auto", "sync"}, {"auto", "copy"}, {"auto", "cow"}, {"none", "cow"}, {"mprotect", "copy"}};
+	struct place *p = *state;
+	uint8_t *m = mmap(NULL, COMMON, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t seed = 1;
+
+	assert_ptr_not_equal(m, MAP_FAILED);
+	fill_random(m, COMMON, 1);
+	for (size_t i = 0; i < KEDGE__COUNT(ways) * KEDGE__COUNT(ways); i++) {
+		const char *const *a = ways[i / KEDGE__COUNT(ways)], *const *b = ways[i % KEDGE__COUNT(ways)];
+		kedge_t *jobs[2];
+		char dir[400];
+
+		jobs[0] = open_at(p, "one", a[0], a[1], "tree");
+		jobs[1] = open_at(p, "two", b[0], b[1], "tree");
+		for (size_t j = 0; j < 2; j++)
+			assert_ok(jobs[j], kedge_protect(jobs[j], "m", m, COMMON, KEDGE_U8));
+		for (uint64_t v = 1; v <= 6; v++)
+			take_turn(jobs, m, &seed, v);
+		for (size_t j = 0; j < 2; j++)
+			assert_ok(jobs[j], kedge_close(jobs[j]));
+		text_make(dir, sizeof(dir), "%s/one", p->dir);
+		tree_remove(dir);
+		text_make(dir, sizeof(dir), "%s/two", p->dir);
+		tree_remove(dir);
+	}
+	munmap(m, COMMON);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,6 +567,7 @@ int main(int argc, char **argv)
 	    JOB(test_dense_by_writes_alone),
 	    JOB(test_when_not),
 	    JOB(test_kind_that_is_not_there),
+	    JOB(test_two_jobs),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
