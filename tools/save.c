@@ -95,23 +95,17 @@ static int open_job(struct save *s)
  * above. */
 static int choose_version(struct save *s)
 {
-	struct kedge_version_info *list;
-	uint64_t newest = 0;
-	size_t n;
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	int rc = kedge_versions(s->job.k[0], &list, &n);
+	uint64_t after;
+	int rc = kedge__job_taken(s->job.k[0], &after, &err);
 
 	if (rc)
-		return kedge__tool_fail_job(s->usage.command, s->job.k[0], rc, "cannot list the versions of %s",
-					    s->name);
-	if (n)
-		newest = list[n - 1].version;
-	kedge_free(list);
+		return kedge__tool_fail(s->usage.command, &err, "cannot list the versions of %s", s->name);
 	if (s->version == KEDGE__NO_VERSION) {
-		s->version = newest + 1;
+		s->version = KEDGE__MAX(after, 1);
 		return 0;
 	}
-	if (n == 0 || s->version > newest)
+	if (s->version >= after)
 		return 0;
 	if (s->replace) {
 		rc = kedge__save_job_discard(&s->job, s->version, &err);
@@ -120,7 +114,7 @@ static int choose_version(struct save *s)
 	return kedge__usage_error(
 	    &s->usage,
 	    "%s already has versions up to %llu; use a higher number, or --replace to discard those from %llu on",
-	    s->name, (unsigned long long)newest, (unsigned long long)s->version);
+	    s->name, (unsigned long long)after - 1, (unsigned long long)s->version);
 }
 
 static int protect_pages(struct save *s)

@@ -70,6 +70,8 @@ enum kedge__reducer_id kedge__job_settings_reducer(const struct kedge__job_setti
 /* The settings for intervals and failures, in numbers. */
 int kedge__job_settings_policy(const struct kedge__job_settings *s, struct kedge__policy_config *out,
 			       struct kedge__error *err);
+/* *AFTER is above all numbers that are taken, by versions that are damaged, too; 0: none is. */
+int kedge__job_taken(kedge_t *k, uint64_t *after, struct kedge__error *err);
 /* The file that PLACE, a setting, names for the job NAME: itself, or, if it is a directory or ends in /, NAME and SUFFIX in it. NULL: no
  * memory. */
 char *kedge__job_file(const char *place, const char *name, const char *suffix);

@@ -345,6 +345,24 @@ int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
 	return kedge__state_fail(k, rc, &err);
 }
 
+int kedge__job_taken(kedge_t *k, uint64_t *after, struct kedge__error *err)
+{
+	int rc;
+
+	*after = 0;
+	pthread_mutex_lock(&k->lock);
+	rc = kedge__versions_scan(k, err);
+	for (int l = 0; !rc && l < KEDGE__LEVELS; l++)
+		for (size_t i = 0; k->levels.at[l].api && i < kedge__catalog_count(k->levels.at[l].api); i++) {
+			const struct kedge__catalog_entry *e = kedge__catalog_at(k->levels.at[l].api, i);
+
+			if (e->problem.code || kedge__history_has(kedge__versions_run(k), &e->set))
+				*after = KEDGE__MAX(*after, e->version + 1);
+		}
+	pthread_mutex_unlock(&k->lock);
+	return rc;
+}
+
 /* ------------------------------------------------------------------ one version */
 
 void kedge__region_info_set(const struct kedge__region_record *r, struct kedge_region_info *info)

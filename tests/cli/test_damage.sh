@@ -99,6 +99,16 @@ expect 6 kedge restore -q -s store -n job -o no
 said "no version is intact"
 sed -n 's/^kedge restore: \(version [0-9]*: \)/\1/p' err | cmp - causes || fail "causes with --quiet: $(cat err)"
 
+# The number of a version whose manifest is damaged is taken, and saving goes on.
+rm -rf store && cp -r both store
+flip "$(find store -name 'set-*2')" 20
+expect 2 kedge save -s store -n job -v 2 f
+said "job already has versions up to 2"
+expect 0 kedge save -s store -n job f
+printed "version 3 of job"
+expect 0 kedge restore -s store -n job -o went-on
+same went-on/f f
+
 # What does not come leaves no directories behind; what was there stays.
 rm -rf deep got && mkdir -p tree/a/b tree/c got/tree/c
 random tree/a/b/f 100
