@@ -442,7 +442,6 @@ static int list_versions(struct ls *l)
 
 static int list(struct ls *l)
 {
-	struct kedge__ls_names names = {.usage = &l->usage, .json = l->place.json, .quiet = l->place.quiet};
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int status;
 
@@ -450,8 +449,7 @@ static int list(struct ls *l)
 		return list_versions(l);
 	if (kedge__tool_settings(l->place.store, false, &l->place.sets, &l->place.settings, &err) != 0)
 		return kedge__tool_fail(l->usage.command, &err, "cannot read the settings");
-	names.store = l->place.settings.l1;
-	status = kedge__ls_names(&names, &l->place.only_name);
+	status = kedge__ls_names(&l->place, &l->usage);
 	if (status || !l->place.only_name)
 		return status;
 	kedge__job_settings_done(&l->place.settings);

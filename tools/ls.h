@@ -5,15 +5,9 @@
 
 #include "tool.h"
 
-struct kedge__ls_names {
-	const struct kedge__usage *usage;
-	const char *store;
-	bool json, quiet;
-	size_t count; /* of names, afterwards */
-};
-
-/* Print them. If there is only one, its versions say more: then *ONLY is its name, kedge__free(), and nothing is printed. */
-int kedge__ls_names(struct kedge__ls_names *l, char **only);
+/* Print those of L1 and L2; the settings of P have been read. If there is only one, its versions say more: then P->only_name is its name,
+ * and nothing is printed. */
+int kedge__ls_names(struct kedge__place *p, const struct kedge__usage *u);
 uint64_t kedge__ls_job_bytes(const struct kedge__catalog *cat); /* of every file of the job there */
 
 #endif

@@ -64,44 +64,43 @@ uint64_t kedge__ls_job_bytes(const struct kedge__catalog *cat)
 	return bytes;
 }
 
-/* Without those that are there only because others refer to them. */
-static size_t kept_count(const struct kedge__catalog *cat)
+/* Every level that has the job; what is wrong with the others is its problem. */
+static void job_open(const struct kedge__place_names names[KEDGE__PLACE_LEVELS], struct job *j, struct kedge__place *p)
 {
-	size_t n = kedge__catalog_count(cat), kept = 0;
-	uint8_t *spare = kedge__calloc(n + 1, 1);
+	for (size_t i = 0; i < KEDGE__PLACE_LEVELS && names[i].store; i++) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+		int rc =
+		    kedge__catalog_open(names[i].store, j->name, KEDGE__CATALOG_READ, &p->levels[p->level_count], &err);
 
-	if (!spare || kedge__catalog_spare(cat, spare, NULL) != 0)
-		kedge__tool_no_memory();
-	for (size_t i = 0; i < n; i++)
-		kept += !spare[i];
-	kedge__free(spare);
-	return kept;
+		if (rc == 0)
+			p->level_count++;
+		else if (rc != KEDGE_E_NOTFOUND && !j->problem)
+			j->problem = kedge__strdup(kedge__error_text(&err));
+		kedge__error_done(&err);
+	}
 }
 
-static void job_look(const char *store, struct job *j)
+static void job_look(const struct kedge__place_names names[KEDGE__PLACE_LEVELS], struct job *j)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	struct kedge__catalog *cat;
+	struct kedge__place p = {0};
+	uint64_t *versions;
 
 	j->newest = KEDGE__NO_VERSION;
-	if (kedge__catalog_open(store, j->name, KEDGE__CATALOG_READ, &cat, &err) != 0) {
-		j->problem = kedge__strdup(kedge__error_text(&err));
-		kedge__error_done(&err);
-		return;
-	}
-	j->stored = kedge__ls_job_bytes(cat);
-	j->versions = kept_count(cat);
-	for (size_t i = kedge__catalog_count(cat); i-- > 0 && j->newest == KEDGE__NO_VERSION;) {
-		const struct kedge__set *set = &kedge__catalog_at(cat, i)->set;
+	job_open(names, j, &p);
+	for (size_t i = 0; i < p.level_count; i++)
+		j->stored += kedge__ls_job_bytes(p.levels[i]);
+	versions = kedge__place_versions(&p, KEDGE__WITH_ABANDONED, &j->versions);
+	for (size_t i = j->versions; i-- > 0 && j->newest == KEDGE__NO_VERSION;) {
+		const struct kedge__catalog_entry *e = kedge__place_find(&p, versions[i]);
 
-		if (kedge__catalog_at(cat, i)->problem.code)
+		if (e->problem.code)
 			continue;
-		j->newest = set->version;
-		j->created_ns = set->created_ns;
-		for (uint32_t r = 0; r < set->ranks; r++)
-			j->raw += set->parts[r].raw_bytes;
+		j->newest = e->version;
+		j->created_ns = e->set.created_ns;
+		j->raw = kedge__set_sizes(&e->set).raw;
 	}
-	kedge__catalog_close(cat);
+	kedge__free(versions);
+	kedge__place_done(&p);
 }
 
 static void print_table(const struct job *jobs, size_t n)
@@ -154,53 +153,70 @@ static void print_json(const char *store, const struct job *jobs, size_t n)
 	kedge__json_print(o);
 }
 
-static int print_jobs(const struct kedge__ls_names *l, char **names)
+/* The names of both levels, sorted, each once. They belong to NAMES. */
+static struct job *jobs_of(const struct kedge__place_names names[KEDGE__PLACE_LEVELS], size_t *count)
 {
-	struct job *jobs = kedge__calloc(l->count + 1, sizeof(*jobs));
+	const struct kedge__place_names *a = &names[0], *b = &names[1];
+	struct job *jobs = kedge__calloc(a->count + b->count + 1, sizeof(*jobs));
+	size_t i = 0, k = 0, n = 0;
 
 	if (!jobs)
 		kedge__tool_no_memory();
-	for (size_t i = 0; i < l->count; i++) {
-		jobs[i].name = names[i];
-		if (!l->quiet || l->json)
-			job_look(l->store, &jobs[i]);
+	while (i < a->count || k < b->count) {
+		int order = i == a->count ? 1 : k == b->count ? -1 : strcmp(a->at[i], b->at[k]);
+
+		jobs[n++].name = order > 0 ? b->at[k] : a->at[i];
+		i += order <= 0;
+		k += order >= 0;
 	}
-	if (l->json)
-		print_json(l->store, jobs, l->count);
-	else if (!l->quiet)
-		print_table(jobs, l->count);
-	else
-		for (size_t i = 0; i < l->count; i++)
-			kedge__print(stdout, "%s\n", names[i]);
-	for (size_t i = 0; i < l->count; i++) {
-		if (jobs[i].problem)
-			kedge__tool_say(l->usage->command, "cannot read %s: %s", jobs[i].name, jobs[i].problem);
-		kedge__free(jobs[i].problem);
-	}
-	kedge__free(jobs);
-	return KEDGE__EXIT_OK;
+	*count = n;
+	return jobs;
 }
 
-int kedge__ls_names(struct kedge__ls_names *l, char **only)
+static void print_jobs(const struct kedge__place *p, const struct kedge__usage *u,
+		       const struct kedge__place_names names[KEDGE__PLACE_LEVELS], struct job *jobs, size_t n)
 {
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	int status = kedge__store_check(l->usage, l->store);
-	char **names;
-
-	*only = NULL;
-	if (status)
-		return status;
-	if (kedge__store_names(l->store, &names, &l->count, &err) != 0)
-		return kedge__tool_fail(l->usage->command, &err, "cannot list %s", l->store);
-	if (l->count == 1 && !l->json && !l->quiet) {
-		*only = kedge__strdup(names[0]);
-		if (!*only)
-			kedge__tool_no_memory();
-	} else if (l->count == 0 && !l->json && !l->quiet) {
-		kedge__tool_say(l->usage->command, "store %s has no versions yet", l->store);
-	} else {
-		status = print_jobs(l, names);
+	for (size_t i = 0; i < n && (!p->quiet || p->json); i++)
+		job_look(names, &jobs[i]);
+	if (p->json)
+		print_json(names[0].store, jobs, n);
+	else if (!p->quiet)
+		print_table(jobs, n);
+	else
+		for (size_t i = 0; i < n; i++)
+			kedge__print(stdout, "%s\n", jobs[i].name);
+	for (unsigned i = 0; i < KEDGE__PLACE_LEVELS && n; i++) /* with no job it has been said */
+		if (names[i].problem.code)
+			kedge__place_ignore(p, u, i + 1, &names[i].problem);
+	for (size_t i = 0; i < n; i++) {
+		if (jobs[i].problem)
+			kedge__tool_say(u->command, "cannot read %s: %s", jobs[i].name, jobs[i].problem);
+		kedge__free(jobs[i].problem);
 	}
-	kedge__fs_list_free(names, l->count);
+}
+
+int kedge__ls_names(struct kedge__place *p, const struct kedge__usage *u)
+{
+	struct kedge__place_names names[KEDGE__PLACE_LEVELS] = KEDGE__PLACE_NAMES_INIT;
+	int status = kedge__place_names(p, u, KEDGE__PLACE_READ, names);
+	bool plain = !p->json && !p->quiet;
+	struct job *jobs = NULL;
+	size_t n = 0;
+
+	if (status)
+		goto done;
+	jobs = jobs_of(names, &n);
+	if (n == 1 && plain) {
+		p->only_name = kedge__strdup(jobs[0].name);
+		if (!p->only_name)
+			kedge__tool_no_memory();
+	} else if (n == 0 && plain) {
+		kedge__tool_say(u->command, "store %s has no versions yet", names[0].store);
+	} else {
+		print_jobs(p, u, names, jobs, n);
+	}
+done:
+	kedge__free(jobs);
+	kedge__place_names_done(names);
 	return status;
 }

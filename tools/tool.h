@@ -172,15 +172,17 @@ void kedge__tool_raise_limits(void);
 
 /* ------------------------------------------------------------------ tool_place.c: a name on one or two levels */
 
+#define KEDGE__PLACE_LEVELS 2
+
 struct kedge__place {
 	const char *store, *l2, *name; /* as given; NULL: from the settings, none, the only name there is */
 	struct kedge__text_list sets;  /* --set */
 	bool json, quiet;
 	bool pack;                     /* STORE is one: kedge__place_pack() */
 	struct kedge__job_settings settings;
-	struct kedge__catalog *levels[2]; /* fastest first; those that exist */
+	struct kedge__catalog *levels[KEDGE__PLACE_LEVELS]; /* fastest first; those that exist */
 	size_t level_count;
-	unsigned level_bits[2];           /* bit 0: levels[i] is L1; bit 1: it is L2 */
+	unsigned level_bits[KEDGE__PLACE_LEVELS];           /* bit 0: levels[i] is L1; bit 1: it is L2 */
 	char *only_name;
 };
 
@@ -195,6 +197,22 @@ int kedge__store_check(const struct kedge__usage *u, const char *store);
 
 /* The pack that is named by the operands ARGV[FIRST] to ARGV[ARGC - 1], if any, instead of a store. 0, or an exit code after a message. */
 int kedge__place_pack(struct kedge__place *p, const struct kedge__usage *u, int argc, char **argv, int first);
+/* The jobs of one level. */
+struct kedge__place_names {
+	const char *store; /* where it is; NULL: there is no such level */
+	char **at;
+	size_t count;
+	struct kedge__error problem; /* why it cannot be read; code 0: it can */
+};
+#define KEDGE__PLACE_NAMES_INIT {{.problem = KEDGE__ERROR_INIT}, {.problem = KEDGE__ERROR_INIT}}
+
+/* The names on L1 and L2, as far as MODE uses them; the settings have been read. 0 if L1 can be read or L2 has a name, else an
+ * exit code after a message; kedge__place_names_done() in any case. */
+int kedge__place_names(const struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode,
+		       struct kedge__place_names names[KEDGE__PLACE_LEVELS]);
+void kedge__place_names_done(struct kedge__place_names names[KEDGE__PLACE_LEVELS]);
+/* Say, unless it is to be quiet, that level L1 or L2 is left out, and why. */
+void kedge__place_ignore(const struct kedge__place *p, const struct kedge__usage *u, unsigned level, const struct kedge__error *err);
 /* Read the settings and open the catalogues. 0, or an exit code after a message. */
 int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode);
 void kedge__place_done(struct kedge__place *p); /* takes a place that is all zero */

@@ -54,36 +54,9 @@ int kedge__place_pack(struct kedge__place *p, const struct kedge__usage *u, int 
 	return 0;
 }
 
-static int only_name(struct kedge__place *p, const struct kedge__usage *u, const char *store)
-{
-	struct kedge__error err = KEDGE__ERROR_INIT;
-	char **names;
-	size_t n;
-
-	int status = kedge__store_check(u, store);
-
-	if (status)
-		return status;
-	if (kedge__store_names(store, &names, &n, &err) != 0)
-		return kedge__tool_fail(u->command, &err, "cannot read %s %s",
-					kedge__pack_is_at(store) ? "pack" : "store", store);
-	if (n == 1 && !(p->only_name = kedge__strdup(names[0])))
-		kedge__tool_no_memory();
-	kedge__fs_list_free(names, n);
-	if (n == 0) {
-		kedge__tool_say(u->command, "store %s has no versions yet", store);
-		return KEDGE__EXIT_NOTFOUND;
-	}
-	if (n > 1)
-		return kedge__usage_error(u, "store %s has %zu jobs; choose one with -n NAME ('kedge ls' lists them)",
-					  store, n);
-	p->name = p->only_name;
-	return 0;
-}
-
 /* The levels to use: those of -s and --l2; the configured L2 only together with the configured L1. */
-static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode mode, const char *paths[2],
-			  unsigned bits[2])
+static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode mode,
+			  const char *paths[KEDGE__PLACE_LEVELS], unsigned bits[KEDGE__PLACE_LEVELS])
 {
 	size_t n = 0;
 
@@ -94,6 +67,87 @@ static size_t level_paths(const struct kedge__place *p, enum kedge__place_mode m
 	paths[n] = p->l2 ? p->l2 : p->settings.l2;
 	bits[n] = 2;
 	return paths[n] && *paths[n] ? n + 1 : n;
+}
+
+/* A directory that is no store has no names, whatever is in it. */
+static int level_names(const char *store, char ***names, size_t *count, struct kedge__error *err)
+{
+	struct kedge__store_id id;
+	enum kedge__sight sight = kedge__store_look(store, &id, NULL);
+
+	if (!kedge__pack_is_at(store) && (sight == KEDGE__SIGHT_EMPTY || sight == KEDGE__SIGHT_OTHER))
+		return kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s is %s", store, kedge__sight_text(sight));
+	return kedge__store_names(store, names, count, err);
+}
+
+void kedge__place_ignore(const struct kedge__place *p, const struct kedge__usage *u, unsigned level,
+			 const struct kedge__error *err)
+{
+	if (!p->quiet)
+		kedge__tool_say(u->command, "note: ignoring level L%u: %s", level, kedge__error_text(err));
+}
+
+/* No level has a name: why, of each that cannot be read. */
+static int no_names(const struct kedge__place *p, const struct kedge__usage *u,
+		    struct kedge__place_names names[KEDGE__PLACE_LEVELS])
+{
+	const char *store = names[0].store;
+	int status;
+
+	if (names[1].problem.code)
+		kedge__place_ignore(p, u, 2, &names[1].problem);
+	if (!names[0].problem.code)
+		return 0;
+	status = kedge__store_check(u, store);
+	return status ? status
+		      : kedge__tool_fail(u->command, &names[0].problem, "cannot read %s %s",
+					 kedge__pack_is_at(store) ? "pack" : "store", store);
+}
+
+int kedge__place_names(const struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode,
+		       struct kedge__place_names names[KEDGE__PLACE_LEVELS])
+{
+	const char *paths[KEDGE__PLACE_LEVELS];
+	unsigned bits[KEDGE__PLACE_LEVELS];
+	size_t n = level_paths(p, mode, paths, bits);
+
+	for (size_t i = 0; i < n; i++) {
+		names[i].store = paths[i];
+		(void)level_names(paths[i], &names[i].at, &names[i].count, &names[i].problem);
+	}
+	return names[0].count || names[1].count ? 0 : no_names(p, u, names);
+}
+
+void kedge__place_names_done(struct kedge__place_names names[KEDGE__PLACE_LEVELS])
+{
+	for (size_t i = 0; i < KEDGE__PLACE_LEVELS; i++) {
+		kedge__fs_list_free(names[i].at, names[i].count);
+		kedge__error_done(&names[i].problem);
+	}
+}
+
+/* L2 may be shared by many jobs: it is asked only if L1 has none, as when that is lost. */
+static int only_name(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode)
+{
+	struct kedge__place_names names[KEDGE__PLACE_LEVELS] = KEDGE__PLACE_NAMES_INIT;
+	const struct kedge__place_names *from = &names[0];
+	int status = kedge__place_names(p, u, mode, names);
+
+	if (!from->count && names[1].count)
+		from = &names[1];
+	if (status == 0 && from->count == 0) {
+		kedge__tool_say(u->command, "store %s has no versions yet", from->store);
+		status = KEDGE__EXIT_NOTFOUND;
+	} else if (from->count > 1) {
+		status = kedge__usage_error(u, "store %s has %zu jobs; choose one with -n NAME ('kedge ls' lists them)",
+					    from->store, from->count);
+	} else if (status == 0) {
+		p->name = p->only_name = kedge__strdup(from->at[0]);
+		if (!p->name)
+			kedge__tool_no_memory();
+	}
+	kedge__place_names_done(names);
+	return status;
 }
 
 /* Versions listed before the pin may be gone by the time it holds: list again. */
@@ -121,8 +175,8 @@ static int open_level(const char *path, const char *name, enum kedge__place_mode
 static int open_levels(struct kedge__place *p, const struct kedge__usage *u, enum kedge__place_mode mode)
 {
 	struct kedge__error first = KEDGE__ERROR_INIT;
-	const char *paths[2];
-	unsigned bits[2];
+	const char *paths[KEDGE__PLACE_LEVELS];
+	unsigned bits[KEDGE__PLACE_LEVELS];
 	size_t n = level_paths(p, mode, paths, bits);
 	int status = 0;
 
@@ -135,8 +189,8 @@ static int open_levels(struct kedge__place *p, const struct kedge__usage *u, enu
 			p->level_count++;
 			continue;
 		}
-		if (n > 1 && !p->quiet)
-			kedge__tool_say(u->command, "note: ignoring level L%u: %s", bits[i], kedge__error_text(&err));
+		if (n > 1)
+			kedge__place_ignore(p, u, bits[i], &err);
 		if (i == 0)
 			kedge__error_move(&first, &err);
 		kedge__error_done(&err);
@@ -157,7 +211,7 @@ int kedge__place_open(struct kedge__place *p, const struct kedge__usage *u, enum
 	if (kedge__tool_settings(p->store, false, &p->sets, &p->settings, &err) != 0)
 		return kedge__tool_fail(u->command, &err, "cannot read the settings");
 	if (!p->name)
-		status = only_name(p, u, p->settings.l1);
+		status = only_name(p, u, mode);
 	return status ? status : open_levels(p, u, mode);
 }
 
