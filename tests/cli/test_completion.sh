@@ -60,6 +60,13 @@ if command -v bash >/dev/null; then
 	}
 	is "$(in_bash kedge restore -s store -n alpha -v '')" "1 2 good newest " "versions in bash"
 	is "$(in_bash kedge save -n x fi)" "file.txt " "files in bash"
+	# Two blanks: the lines are joined by one.
+	mkdir 'a  b'
+	echo x >'a  b/c  d'
+	is "$(in_bash kedge save -n x a)" "a  b " "a directory with a blank in bash"
+	is "$(in_bash kedge save -n x 'a  b/')" "a  b/c  d " "a file with blanks in bash"
+	is "$(in_bash kedge ls -s a)" "a  b " "a store with a blank in bash"
+	is "$(in_bash kedge save -n x none-such)" " " "no file in bash"
 	is "$(in_bash kedge restore -s store -n tree deep/er/)" 'deep/er/one deep/er/t\ w\ o ' "files of a version in bash"
 	is "$(in_bash kedge restore -s store -n tree 'deep/$')" 'deep/\$\(echo\ no\) ' "a file in bash that looks like a command"
 fi
