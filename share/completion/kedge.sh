@@ -117,6 +117,20 @@ modes() {
 	esac
 }
 
+# Whether the last of run's words is still one of its own, not of the command that it runs.
+before_command() { # run WORD... LAST
+	with_value=$(ask run --help | sed -n 's/^ \{2,6\}\(-[A-Za-z], \)\{0,1\}\(--[a-z0-9-]*\) [A-Z].*/\1\2/p' | tr -s ',\n' '  ')
+	shift
+	while [ $# -gt 1 ]; do
+		case $1 in
+		--) return 1 ;;
+		-*) case " $with_value " in *" $1 "*) shift ;; esac ;;
+		*) return 1 ;;
+		esac
+		shift
+	done
+}
+
 if [ -z "$sub" ]; then
 	subcommands
 	printf '%s\n' --help --version
@@ -133,6 +147,7 @@ plan | simulate | bench)
 esac
 
 case $sub:$prev in
+run:--files) ! before_command "$@" || { printf '%s\n' none written all && exit; } ;;
 run:*) ;;
 pack:-o | pack:--output | report:-o | report:--output | report:-j | report:--journal) echo '<files>' && exit ;;
 *:-s | *:--store | *:--l2 | *:-o | *:--output | *:--from | *:--from-l2) echo '<directories>' && exit ;;
@@ -148,7 +163,7 @@ save:-v | save:--version) exit ;;
 esac
 
 case $sub:$last in
-run:-*) [ "$#" -gt 2 ] || options run ;;
+run:-*) ! before_command "$@" || options run ;;
 run:*) echo '<files>' ;;
 *:-*) options "$sub" $mode ;;
 help:*) subcommands ;;

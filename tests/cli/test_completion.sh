@@ -43,6 +43,10 @@ is "$(complete kedge restore -s store -n tree '')" "deep/ file.txt " "files of a
 is "$(complete kedge restore -s store -n tree -o back deep/e)" "deep/er/ " "a directory of a version"
 is "$(complete kedge restore -s store -n tree deep/er/)" "deep/er/one deep/er/t w o " "files of a directory"
 is "$(complete kedge restore -s store -n alpha -v 1 '')" "file.txt " "files of an older version"
+is "$(complete kedge run -t --retries 2 --files '')" "all none written " "which open files run keeps"
+is "$(complete kedge run -t -r 2 --fi)" "--files " "options of run"
+is "$(complete kedge run -t ./program --files '')" "<files> " "an option of the program"
+is "$(complete kedge run -- ./program --fi)" "" "options of the program"
 if kedge help | grep -q '^  simulate '; then
 	is "$(complete kedge simulate re)" "rex " "modes of simulate"
 	case $(complete kedge simulate sync --) in
