@@ -60,13 +60,15 @@ static void announce_relaunch(struct kedge__run_loop *r, double wait)
 {
 	const struct kedge__run_launch *last = last_launch(r);
 	char end[KEDGE__TEXT_ROOM], seconds[KEDGE__TEXT_ROOM], version[KEDGE__TEXT_ROOM] = "no new version";
+	bool at_once = wait <= 0;
 
 	if (r->quiet)
 		return;
 	if (last->last_version != KEDGE__NO_VERSION)
 		snprintf(version, sizeof(version), "version %llu", (unsigned long long)last->last_version);
-	kedge__tool_say(KEDGE__RUN_COMMAND, "launch %d ended: %s, after %s; relaunching in %s", last->number,
-			kedge__run_end_text(last, end), version, kedge__text_seconds(wait, seconds));
+	kedge__tool_say(KEDGE__RUN_COMMAND, "launch %d ended: %s, after %s; relaunching %s%s", last->number,
+			kedge__run_end_text(last, end), version, at_once ? "at once" : "in ",
+			at_once ? "" : kedge__text_seconds(wait, seconds));
 }
 
 static int launch_once(struct kedge__run_loop *r, struct kedge__error *err)

@@ -87,12 +87,12 @@ static void say_outcome(const struct kedge__run_loop *r)
 		kedge__tool_say(KEDGE__RUN_COMMAND, "cannot start %s: %s", r->command[0], strerror(last->exec_errno));
 		break;
 	case KEDGE__RUN_NO_PROGRESS:
-		kedge__tool_say(KEDGE__RUN_COMMAND,
-				"giving up: %llu launches in a row without a new version; the last ended with %s",
-				(unsigned long long)r->patience, kedge__run_end_text(last, end));
+		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: %s without a new version; the last ended: %s",
+				kedge__text_count(r->patience, "launch", "launches in a row", count),
+				kedge__run_end_text(last, end));
 		break;
 	case KEDGE__RUN_RETRIES_USED:
-		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s; the last ended with %s",
+		kedge__tool_say(KEDGE__RUN_COMMAND, "giving up: launched %s; the last ended: %s",
 				kedge__text_count(r->launches.count, "time", "times", count),
 				kedge__run_end_text(last, end));
 		break;

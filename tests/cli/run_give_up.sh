@@ -17,12 +17,16 @@ exit 4
 END
 run -- ./hopeless
 wants_code 4
-wants err 'giving up: 3 launches in a row without a new version; the last ended with exit code 4'
+wants err 'giving up: 3 launches in a row without a new version; the last ended: exit code 4'
 wants err '3 launches'
 
 run --patience 5 --quiet -- ./hopeless
 wants_code 4
 wants err 'giving up: 5 launches'
+
+run --patience 1 -- ./hopeless
+wants_code 4
+wants err 'giving up: 1 launch without a new version; the last ended: exit code 4'
 
 run --retries 0 -- ./hopeless
 wants_code 4
@@ -35,7 +39,7 @@ kill -SEGV $$
 END
 run --retries 5 -- ./steady
 wants_code 139
-wants err 'giving up: launched 6 times; the last ended with killed by signal 11'
+wants err 'giving up: launched 6 times; the last ended: killed by signal 11'
 
 # A version taken anew after a restart from an older one is not progress; nor is a line that makes no sense.
 job again <<'END'

@@ -26,8 +26,8 @@ END
 echo text >input
 run -- ./job <input
 wants_code 0
-wants err 'launch 1 ended: killed by signal 9 (Killed), after version 2; relaunching'
-wants err 'launch 2 ended: exit code 3, after version 3; relaunching'
+wants err 'launch 1 ended: killed by signal 9 (Killed), after version 2; relaunching at once'
+wants err 'launch 2 ended: exit code 3, after version 3; relaunching at once'
 wants err '3 launches, 4 versions taken'
 wants err 'launch 2: .*restarted from version 2, took 1 version (last 3), exit code 3'
 wants err 'launch 3: .*restarted from version 3, .*exit code 0'
