@@ -86,6 +86,7 @@ static bool parse_uint(const char *text, uint64_t *value)
 }
 
 _Static_assert(KEDGE__RANK_LIMIT == 10000000, "take() says so");
+_Static_assert(KEDGE_VERSION_LIMIT - 1 == 9223372036854775806, "take() says so");
 
 static bool is_rank_count(const uint64_t *value)
 {
@@ -129,7 +130,7 @@ static const char *take(const struct kedge__option *o, const char *value)
 	case KEDGE__OPTION_RANKS_IN:
 		return parse_uint(value, o->to) && is_rank_count(o->to) ? NULL : "from 1 to 10000000";
 	case KEDGE__OPTION_VERSION:
-		return parse_version(value, o->to) ? NULL : "a version number";
+		return parse_version(value, o->to) ? NULL : "a version number, from 0 to 9223372036854775806";
 	case KEDGE__OPTION_WHICH:
 		*(const char **)o->to = value;
 		return kedge__version_valid(value)

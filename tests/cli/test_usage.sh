@@ -51,6 +51,10 @@ said --replace
 expect 2 kedge restore -n job
 said "-o DIR"
 expect 2 kedge log extra
+for version in 9223372036854775807 x; do
+	expect 2 kedge save -n job -v $version f
+	said "--version must be a version number, from 0 to 9223372036854775806, not '$version'"
+done
 expect 2 kedge diff -n job 1 2 3
 expect 2 kedge diff -n job 1 'x y'
 expect 2 kedge gc -n job --keep 0
