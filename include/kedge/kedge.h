@@ -452,7 +452,7 @@ KEDGE_API int kedge_restart(kedge_t *k, uint64_t version, uint64_t *restored);
 /* ------------------------------------------------------------------ what happened */
 
 struct kedge_stats {
-	uint64_t version; /* of the last checkpoint that this rank took; the rest describes it */
+	uint64_t version; /* of the last checkpoint that this rank took; the rest describes it, as far as it is known: all of it once it is sealed */
 	uint64_t raw_bytes, stored_bytes, literal_bytes, metadata_bytes;
 	double blocked_seconds; /* time that the application had to wait */
 	double hash_seconds, encode_seconds, write_seconds;

@@ -282,7 +282,8 @@ static int publish(struct kedge__version *v, const struct kedge__set **set, stru
 
 /* ------------------------------------------------------------------ 6: what follows */
 
-static void stats_set(const struct kedge__version *v)
+/* BEGUN: it went on its way before. */
+static void stats_set(const struct kedge__version *v, bool begun)
 {
 	kedge_t *k = v->k;
 	const char *name = kedge__reducer_name(v->reduction.reducer);
@@ -301,7 +302,7 @@ static void stats_set(const struct kedge__version *v)
 	bool increment = v->reduction.source_count || kedge__job_settings_reducer(&k->set) == KEDGE__REDUCER_FULL;
 
 	snprintf(s.reducer, sizeof(s.reducer), "%s", name ? name : "unknown");
-	kedge__state_stats(k, &s);
+	kedge__state_stats(k, &s, begun);
 	if (increment)
 		kedge__adapt_increment(k, &s);
 }
@@ -309,15 +310,17 @@ static void stats_set(const struct kedge__version *v)
 static void succeeded(struct kedge__version *v, const struct kedge__set *set)
 {
 	kedge_t *k = v->k;
+	bool begun;
 
 	kedge__baseline_commit(v);
 	kedge__track_committed(k, v->pages.collected ? v->version : KEDGE__NO_VERSION);
 	v->sealed = false;
 	v->begins_run = kedge__run_due(k, v->version);
 	kedge__run_published(k, v->version, v->l2.due);
-	if (v->blocked <= 0)
+	begun = v->blocked > 0;
+	if (!begun)
 		v->blocked = kedge__clock_seconds() - v->started;
-	stats_set(v);
+	stats_set(v, begun);
 	if (set)
 		kedge__versions_published(k, (struct kedge__set_key){v->version, kedge__set_image(set)});
 	if (set)
@@ -392,10 +395,14 @@ static void seal_run(void *ctx)
 void kedge__seal_submit(struct kedge__version *v)
 {
 	kedge_t *k = v->k;
+	struct kedge_stats known = {.version = v->version};
 
 	k->sealing.pending = v;
 	k->sealing.version = v->version;
-	v->blocked = kedge__clock_seconds() - v->started;
+	v->blocked = known.blocked_seconds = kedge__clock_seconds() - v->started;
+	for (size_t i = 0; i < v->region_count; i++)
+		known.raw_bytes += v->regions[i].bytes;
+	kedge__state_begun(k, &known);
 	kedge__journal_captured(v);
 	/* Without memory for a task it is done here: later than hoped, but done. */
 	if (kedge__worker_submit(k->writer, seal_run, v, NULL))

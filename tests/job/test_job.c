@@ -245,6 +245,28 @@ static void test_next_number(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/* While the version is on its way, too. */
+static void test_next_number_in_background(void **state)
+{
+	static uint8_t m[1 << 20];
+	kedge_t *k = job_open(*state, false, MORE("capture=copy"));
+	struct kedge_stats stats;
+
+	assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
+	for (uint64_t v = 1; v <= 5; v++) {
+		m[v]++;
+		assert_ok(k, kedge_checkpoint(k, KEDGE_NEXT));
+		assert_ok(k, kedge_stats_get(k, &stats));
+		assert_int_equal(stats.version, v);
+		assert_int_equal(stats.raw_bytes, sizeof(m));
+	}
+	assert_ok(k, kedge_wait(k));
+	assert_ok(k, kedge_stats_get(k, &stats));
+	assert_int_equal(stats.version, 5);
+	assert_true(stats.stored_bytes > 0);
+	assert_ok(k, kedge_close(k));
+}
+
 /* Errors of the calls that describe what to save stay until somebody asks. */
 static void test_check_once(void **state)
 {
