@@ -511,6 +511,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_many_regions, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_protected_and_nothing_stored, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_next_number, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_next_number_in_background, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_check_once, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replaced_and_abandoned, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replace_after_reopening, place_setup, place_teardown),
