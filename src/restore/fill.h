@@ -57,7 +57,7 @@ struct kedge__fill_worker { /* private to a thread */
 	struct kedge__fill_cover cover;
 	uintptr_t asked; /* around which address memory was asked for last, */
 	bool there;      /* and whether there is any */
-	struct kedge__fill_edges edges; /* for a check, which has no memory that could be summed later */
+	struct kedge__fill_edges edges; /* of a check and of targets with holes: memory that cannot be summed later */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
@@ -160,11 +160,12 @@ int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__rea
 /* fill_sums.c */
 
 /* The sum of a target is that of what is in its memory: ground is summed with its dead bytes, and before others go over
- * them, what is there is taken out of the sum again. Bytes that cannot be summed on their own defer the sum of their target. */
+ * them, what is there is taken out of the sum again. Bytes that cannot be summed on their own defer the sum of their target,
+ * unless it is zeroed: to read a hole of it would fill that, or be a fault where there is no room. */
 
 /* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. */
-void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
-			 uint64_t pos, uint64_t len);
+int kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
+			uint64_t pos, uint64_t len, struct kedge__error *err);
 /* Bytes with this sum, which kedge__fill_sum_suits(), went there. */
 void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum);
 /* LEN bytes at offset POS of TARGET can be summed on their own, here. */
@@ -172,9 +173,10 @@ bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint
 /* Other bytes are about to come to offset POS of TARGET, where there may be ground. */
 void kedge__fill_sum_clear(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
 			   uint64_t len);
-/* The same for a piece of a check, which cannot defer anything. */
+/* The same where nothing can be deferred. */
 int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			    uint64_t pos, uint64_t len, struct kedge__error *err);
+/* A pattern that is not written. */
 int kedge__fill_check_pattern(struct kedge__filling *f, struct kedge__fill_worker *h,
 			      const struct kedge__read_plan_fill *fill, struct kedge__error *err);
 /* The piece is not summed on its own. */

@@ -124,10 +124,10 @@ static void piece_clear(struct kedge__filling *f, struct kedge__fill_worker *h, 
 	kedge__fill_sum_clear(f, h, p->target, position_of(f, p->target, p->to), p->len);
 }
 
-static void piece_put(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *p,
-		      const uint8_t *at)
+static int piece_put(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__piece *p,
+		     const uint8_t *at, struct kedge__error *err)
 {
-	kedge__fill_sum_put(f, h, p->target, at, position_of(f, p->target, p->to), p->len);
+	return kedge__fill_sum_put(f, h, p->target, at, position_of(f, p->target, p->to), p->len, err);
 }
 
 /* Units with a place, which have no codec, are summed as they are checked, part after part. */
@@ -173,7 +173,7 @@ static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 		n = KEDGE__MIN(most, u->bytes - at);
 		rc = kedge__segment_check_part(u->segment, u->block, u->offset + at, stored + at, n, err);
 		if (!rc)
-			kedge__fill_sum_put(f, h, u->target, stored + at, pos + at, n);
+			rc = kedge__fill_sum_put(f, h, u->target, stored + at, pos + at, n, err);
 	}
 	return rc;
 }
@@ -206,8 +206,9 @@ static int pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, 
 {
 	struct kedge__piece *pieces = &f->plan.pieces[u->first];
 	size_t far = 0;
+	int rc = 0;
 
-	for (size_t i = 0; i < u->count; i++) {
+	for (size_t i = 0; i < u->count && !rc; i++) {
 		const uint8_t *at = raw + (pieces[i].offset - from);
 
 		if (is_far(f, pieces[i].target)) {
@@ -218,10 +219,10 @@ static int pieces_place(struct kedge__filling *f, struct kedge__fill_worker *h, 
 		     line += 64)
 			__builtin_prefetch(pieces[i + AHEAD_PIECES].to + line, 1);
 		piece_clear(f, h, &pieces[i]);
-		piece_put(f, h, &pieces[i], at);
+		rc = piece_put(f, h, &pieces[i], at, err);
 		bytes_place(f, pieces[i].to, at, pieces[i].len);
 	}
-	return far ? kedge__fill_device_put(f, h, pieces, u->count, raw, from, err) : 0;
+	return far && !rc ? kedge__fill_device_put(f, h, pieces, u->count, raw, from, err) : rc;
 }
 
 /* The same without a place for them. */
@@ -301,8 +302,7 @@ static int packed_fill(struct kedge__filling *f, struct kedge__fill_worker *h, c
 		return pieces_check(f, h, u, h->raw, 0, err);
 	if (!there)
 		return pieces_place(f, h, u, h->raw, 0, err);
-	piece_put(f, h, pieces, pieces[0].to);
-	return 0;
+	return piece_put(f, h, pieces, pieces[0].to, err);
 }
 
 /* STORED has already been checked if it is not compressed. */
@@ -529,16 +529,9 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 
 /* ------------------------------------------------------------------ fill: patterns */
 
-/* Zeros that are there already. */
-static void zeros_sum(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_fill *fill)
+static bool is_there_already(const struct kedge__filling *f, const struct kedge__read_plan_fill *fill)
 {
-	static const uint8_t zeros[1 << 16];
-	uint64_t pos = position_of(f, fill->target, fill->to), n;
-
-	for (uint64_t done = 0; done < fill->len; done += n) {
-		n = KEDGE__MIN(sizeof(zeros), fill->len - done);
-		kedge__fill_sum_put(f, h, fill->target, zeros, pos + done, n);
-	}
+	return f->goals[fill->target].zeroed && fill->pattern == 0;
 }
 
 static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_fill *fill,
@@ -547,18 +540,16 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 	double start = kedge__clock_seconds();
 	int rc = 0;
 
-	if (f->check) {
-		rc = kedge__fill_check_pattern(f, h, fill, err);
-	} else if (is_far(f, fill->target)) {
+	if (is_far(f, fill->target)) {
 		rc = kedge__fill_device_pattern(f, fill, err);
-	} else if (f->goals[fill->target].zeroed && fill->pattern == 0) {
-		zeros_sum(f, h, fill);
+	} else if (f->check || is_there_already(f, fill)) {
+		rc = kedge__fill_check_pattern(f, h, fill, err);
 	} else {
 		uint64_t pos = position_of(f, fill->target, fill->to);
 
 		kedge__fill_sum_clear(f, h, fill->target, pos, fill->len);
 		kedge__fill_pattern(fill->pattern, fill->addr, fill->to, fill->len);
-		kedge__fill_sum_put(f, h, fill->target, fill->to, pos, fill->len);
+		rc = kedge__fill_sum_put(f, h, fill->target, fill->to, pos, fill->len, err);
 	}
 	h->placing += kedge__clock_seconds() - start;
 	return rc;

@@ -25,17 +25,20 @@ bool kedge__fill_sum_defers(struct kedge__fill_goal *g, uint64_t pos, uint64_t l
 	return atomic_load_explicit(&g->odd, memory_order_relaxed);
 }
 
-void kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
-			 uint64_t pos, uint64_t len)
+int kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
+			uint64_t pos, uint64_t len, struct kedge__error *err)
 {
 	struct kedge__fill_goal *g = &f->goals[target];
 
 	if (g->device) /* it sums what it writes */
-		return;
+		return 0;
+	if (g->zeroed)
+		return kedge__fill_check_piece(f, h, target, at, pos, len, err);
 	if (f->sum_later || is_odd(g, pos, len))
 		defer(g);
 	else
 		h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
+	return 0;
 }
 
 bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint64_t pos, uint64_t len)
@@ -45,7 +48,7 @@ bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint
 
 void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum)
 {
-	if (f->sum_later)
+	if (f->sum_later && !f->goals[target].zeroed)
 		defer(&f->goals[target]);
 	else
 		h->sums[target] = kedge__sum_add(h->sums[target], sum);
@@ -137,7 +140,7 @@ static int odd_sum(struct kedge__filling *f, struct kedge__error *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------ without memory to fill */
+/* ------------------------------------------------------------------ without memory to read */
 
 #define PATTERN_BYTES 4096
 
@@ -256,7 +259,9 @@ static int digests_check(const struct kedge__filling *f, struct kedge__error *er
 
 int kedge__fill_sums_check(struct kedge__filling *f, struct kedge__error *err)
 {
-	int rc = f->check ? edges_sum(f, err) : odd_sum(f, err);
+	int rc = odd_sum(f, err);
 
+	if (!rc)
+		rc = edges_sum(f, err);
 	return rc ? rc : digests_check(f, err);
 }

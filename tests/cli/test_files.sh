@@ -214,6 +214,21 @@ is "$(dd if=holes.back/sparse bs=1 skip=700000000 count=4 2>/dev/null)" data "wh
 expect 0 kedge save -s holes -n job sparse
 expect 0 kedge verify -s holes
 
+# What is between holes may be anywhere, and nothing but that needs room: on a tmpfs, to look at a hole fills it.
+truncate -s 3M odd_places
+for at in 370001 2267003; do
+	seq 1000000 1000999 | dd of=odd_places oflag=seek_bytes bs=64k seek=$at conv=notrunc 2>/dev/null
+done
+mkdir small
+if unshare -m sh -c 'mount -t tmpfs -o size=100k none small' 2>/dev/null; then
+	expect 0 kedge save -q -s holes -n odd_places odd_places
+	expect 0 unshare -m sh -ec 'mount -t tmpfs -o size=100k none small
+		kedge restore -q -s holes -n odd_places -o small/back
+		cmp odd_places small/back/odd_places
+		stat -c %b small/back/odd_places'
+	[ "$(cat out)" -le 64 ] || fail "the holes were filled: $(cat out) blocks"
+fi
+
 # Mounts, where they can be made.
 mkdir -p mounts/other
 echo x >mounts/x

@@ -711,6 +711,37 @@ static void test_memory_that_a_handler_opens(void **state)
 	lab_free(lab);
 }
 
+/* ------------------------------------------------------------------ files with holes */
+
+#define HOLED_BYTES (UINT64_C(1) << 20)
+#define HOLED_DATA  (HOLED_BYTES / 2)
+
+/* Small pieces, so many that they would be summed later, and a hole, which nobody may touch. */
+static void test_holes_are_not_touched(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, 64, "none", 8192);
+	uint8_t *data = calloc(1, HOLED_BYTES);
+	uint8_t *to = mmap(NULL, HOLED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct lab_region region = {"m", data, HOLED_BYTES, 0};
+	struct kedge__restore_target target = {0, to, NULL, true};
+	struct kedge__lineage *l;
+
+	(void)state;
+	assert_ptr_not_equal(to, MAP_FAILED);
+	for (uint64_t at = 0; at < HOLED_DATA; at += 128)
+		fill_random(data + at, 64, at + 1);
+	lab_save(lab, 0, &region, 1);
+	l = lab_open(lab, 0);
+	assert_int_equal(mprotect(to + HOLED_DATA, HOLED_BYTES - HOLED_DATA, PROT_NONE), 0);
+	assert_int_equal(
+	    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, NULL, &lab->err), 0);
+	assert_memory_equal(to, data, HOLED_DATA);
+	kedge__lineage_close(l);
+	munmap(to, HOLED_BYTES);
+	free(data);
+	lab_free(lab);
+}
+
 /* ------------------------------------------------------------------ the rate at which a restore reads */
 
 struct slept {
@@ -822,6 +853,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_large_and_untouched),
 	    cmocka_unit_test(test_files_out_of_the_cache),
 	    cmocka_unit_test(test_memory_that_a_handler_opens),
+	    cmocka_unit_test(test_holes_are_not_touched),
 	    cmocka_unit_test(test_reads_are_paced),
 	};
 
