@@ -28,6 +28,7 @@ struct kedge__output {          /* one file on its way */
 	char *target;           /* of a link: the path of the file */
 	const struct kedge__tree_entry *entry; /* what it is beside its bytes; NULL: nobody knows */
 	enum kedge__output_form form;
+	bool holes;             /* it had some */
 	void *data;             /* while it is filled */
 	size_t bytes;           /* of that */
 	uint64_t file_bytes;    /* of the file, as far as is known */
@@ -97,6 +98,11 @@ int kedge__outputs_settle(struct kedge__outputs *o, struct kedge__error *err);
 int kedge__outputs_commit(struct kedge__outputs *o, struct kedge__error *err);
 /* Remove what was not committed, and directories that were made for it; free everything. */
 void kedge__outputs_done(struct kedge__outputs *o);
+
+/* ------------------------------------------------------------------ restore_holes.c */
+
+/* Pages of OUT, a mapped file, that were filled with zeros become holes again. */
+void kedge__output_dig(const struct kedge__output *out);
 
 /* ------------------------------------------------------------------ restore_equal.c */
 

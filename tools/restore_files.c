@@ -215,6 +215,7 @@ static int output_new(struct kedge__outputs *o, const struct kedge__output_spec 
 	struct kedge__output fresh = {.kind = kind,
 				      .entry = spec->entry,
 				      .form = spec->form,
+				      .holes = spec->holes,
 				      .bytes = spec->bytes,
 				      .fd = -1,
 				      .file_bytes = spec->file_bytes};
@@ -351,6 +352,8 @@ static int output_settle(struct kedge__outputs *o, struct kedge__output *out, st
 		if (!rc && out->bytes)
 			rc = kedge__fs_write(out->fd, out->data, out->bytes, out->temporary, err);
 	} else if (out->data) {
+		if (out->holes)
+			kedge__output_dig(out);
 		munmap(out->data, out->bytes); /* before its time is set */
 		out->data = NULL;
 	}

@@ -232,6 +232,8 @@ int kedge__fs_truncate(int fd, uint64_t bytes, const char *path, struct kedge__e
 int kedge__fs_allocate(int fd, uint64_t bytes, const char *path, struct kedge__error *err);
 /* Reserve room for these bytes of a file, which need not have that size yet, if the file system can. */
 int kedge__fs_allocate_at(int fd, uint64_t at, uint64_t bytes, const char *path, struct kedge__error *err);
+/* These bytes of a file, which are zero, need no room, if the file system can: it keeps its size. */
+void kedge__fs_punch(int fd, uint64_t at, uint64_t bytes);
 /* These bytes will be synced soon: begin to write them to storage. It promises nothing; only sync() does, and reports errors. */
 void kedge__fs_hasten(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_sync(int fd, const char *path, struct kedge__error *err);

@@ -472,6 +472,12 @@ int kedge__fs_allocate_at(int fd, uint64_t at, uint64_t bytes, const char *path,
 	return fault ? fail(err, fault, "allocate", path) : 0;
 }
 
+void kedge__fs_punch(int fd, uint64_t at, uint64_t bytes)
+{
+	if (bytes && fits_off_t(at, bytes))
+		(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
+}
+
 /* Only EINTR is tried again: after any other error the kernel may have dropped the dirty pages. */
 static int sync_retry(int fd)
 {

@@ -214,6 +214,22 @@ is "$(dd if=holes.back/sparse bs=1 skip=700000000 count=4 2>/dev/null)" data "wh
 expect 0 kedge save -s holes -n job sparse
 expect 0 kedge verify -s holes
 
+# So they are where their zeros are stored, because all is, or because too much is new to be looked at.
+truncate -s 3M stored
+printf data | dd of=stored bs=1 seek=1000000 conv=notrunc 2>/dev/null
+truncate -s 32M new
+for at in $(seq 0 2 510); do
+	dd if=/dev/urandom of=new bs=64k seek=$at count=1 conv=notrunc 2>/dev/null
+done
+expect 0 kedge save -q -s holes -n stored --reduce full stored
+expect 0 kedge save -q -s holes -n new new
+for job in stored new; do
+	expect 0 kedge restore -q -s holes -n $job -o holes.back
+	same $job holes.back/$job
+	[ "$(stat -c %b holes.back/$job)" -le $(($(stat -c %b $job) + 64)) ] ||
+		fail "the holes of $job were filled: $(stat -c %b holes.back/$job) blocks"
+done
+
 # What is between holes may be anywhere, and nothing but that needs room: on a tmpfs, to look at a hole fills it.
 truncate -s 3M odd_places
 for at in 370001 2267003; do
