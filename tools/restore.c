@@ -169,8 +169,7 @@ static int group_fill(struct kedge__restore *r, struct kedge__lineage *l, const 
 }
 
 /* Something in the group is damaged: each by itself, so that it is known what. */
-static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, const struct group *g,
-			 struct kedge__error *err)
+static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, struct group *g, struct kedge__error *err)
 {
 	int rc = 0;
 
@@ -179,6 +178,7 @@ static int group_salvage(struct kedge__restore *r, struct kedge__lineage *l, con
 	for (size_t i = 0; !rc && i < g->count; i++) {
 		const struct kedge__region_record *record;
 
+		g->targets[i].zeroed = false; /* the attempt before may have left anything there */
 		rc = group_fill(r, l, g, i, 1, err);
 		if (!rc)
 			continue;

@@ -110,6 +110,19 @@ bool kedge__memory_is_there(const void *p)
 	return mincore((void *)((uintptr_t)p & ~(page - 1)), 1, &there) == 0 && (there & 1);
 }
 
+void kedge__memory_clear(void *p, size_t n)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p;
+	uintptr_t from = (at + page - 1) & ~(page - 1), to = (at + n) & ~(page - 1);
+
+	if (from >= to || madvise((void *)from, to - from, MADV_REMOVE) != 0) {
+		memset(p, 0, n);
+		return;
+	}
+	memset(p, 0, from - at);
+	memset((void *)to, 0, at + n - to);
+}
+
 void *kedge__map_alloc(size_t n)
 {
 	void *p;

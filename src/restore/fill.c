@@ -72,7 +72,7 @@ static int goals_set(struct kedge__filling *f, const struct kedge__restore_targe
 		f->goals[i].record = r;
 		f->goals[i].data = targets[i].data;
 		f->goals[i].device = targets[i].device;
-		f->goals[i].zeroed = targets[i].zeroed && !f->again;
+		f->goals[i].zeroed = targets[i].zeroed;
 		atomic_init(&f->goals[i].odd, false);
 		slots[i] = (struct kedge__read_plan_slot){.base = (uint64_t)r->slot * KEDGE__SLOT_BYTES,
 							  .bytes = r->bytes,

@@ -14,7 +14,7 @@ struct kedge__fill_goal {
 	const struct kedge__region_record *record;
 	uint8_t *data;
 	struct kedge__restore_device *device; /* NULL: it is memory that processors may touch */
-	bool zeroed;                          /* zeros need not be written */
+	bool zeroed;                          /* zeros need not be written, and places without others not be touched */
 	uint32_t number;                      /* among the targets on that device */
 	atomic_bool odd; /* summed at the end: its pieces are small, or not all at multiples of 8 */
 };

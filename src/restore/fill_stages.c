@@ -529,7 +529,7 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 
 /* ------------------------------------------------------------------ fill: patterns */
 
-static bool is_there_already(const struct kedge__filling *f, const struct kedge__read_plan_fill *fill)
+static bool is_hole(const struct kedge__filling *f, const struct kedge__read_plan_fill *fill)
 {
 	return f->goals[fill->target].zeroed && fill->pattern == 0;
 }
@@ -542,7 +542,9 @@ static int fill_fill(struct kedge__filling *f, struct kedge__fill_worker *h, con
 
 	if (is_far(f, fill->target)) {
 		rc = kedge__fill_device_pattern(f, fill, err);
-	} else if (f->check || is_there_already(f, fill)) {
+	} else if (f->check || is_hole(f, fill)) {
+		if (f->again && !f->check) /* another copy may have had data there */
+			kedge__memory_clear(fill->to, fill->len);
 		rc = kedge__fill_check_pattern(f, h, fill, err);
 	} else {
 		uint64_t pos = position_of(f, fill->target, fill->to);

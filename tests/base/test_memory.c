@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
 
+#include <sys/mman.h>
+
 static void sizes_of_zero_give_memory(void **state)
 {
 	void *a = kedge__malloc(0), *b = kedge__calloc(0, 8), *c = kedge__realloc(NULL, 0);
@@ -132,6 +134,27 @@ static void map_grows_and_keeps_its_contents(void **state)
 	kedge__map_free(grown, more);
 }
 
+/* With pages that can go and without, and nothing else changes. */
+static void cleared_memory_is_zero(void **state)
+{
+	static const size_t sizes[] = {0, 1, 4095, 4096, 5000, 40000};
+	static const int kinds[] = {MAP_PRIVATE, MAP_SHARED};
+	size_t bytes = 65536;
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(sizes) * KEDGE__COUNT(kinds); i++) {
+		size_t n = sizes[i / 2], from = 4096 - i;
+		uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, kinds[i % 2] | MAP_ANONYMOUS, -1, 0);
+
+		assert_ptr_not_equal(p, MAP_FAILED);
+		memset(p, 1, bytes);
+		kedge__memory_clear(p + from, n);
+		for (size_t at = 0; at < bytes; at++)
+			assert_int_equal(p[at], at < from || at >= from + n);
+		munmap(p, bytes);
+	}
+}
+
 static void type_sizes(void **state)
 {
 	(void)state;
@@ -165,6 +188,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(asprintf_of_any_length),
 	    cmocka_unit_test(map_is_aligned_and_zero),
 	    cmocka_unit_test(map_grows_and_keeps_its_contents),
+	    cmocka_unit_test(cleared_memory_is_zero),
 	    cmocka_unit_test(type_sizes),
 	    cmocka_unit_test(version_text),
 	};

@@ -243,6 +243,15 @@ if unshare -m sh -c 'mount -t tmpfs -o size=100k none small' 2>/dev/null; then
 		cmp odd_places small/back/odd_places
 		stat -c %b small/back/odd_places'
 	[ "$(cat out)" -le 64 ] || fail "the holes were filled: $(cat out) blocks"
+	# Also where the first copy is damaged, and all is filled again from another one.
+	expect 0 kedge save -q --set l1=holes --set l2=holes.l2 -n again odd_places
+	flip "$(find holes/again -name '*.seg')" 300
+	expect 0 unshare -m sh -ec 'mount -t tmpfs -o size=100k none small
+		kedge restore --set l1=holes --set l2=holes.l2 -n again -o small/back >&2
+		cmp odd_places small/back/odd_places
+		stat -c %b small/back/odd_places'
+	said "using the copy on another level"
+	[ "$(cat out)" -le 64 ] || fail "the holes were filled again: $(cat out) blocks"
 fi
 
 # Mounts, where they can be made.
