@@ -102,7 +102,8 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 			struct kedge__restore_target **out, struct kedge__error *err)
 {
 	struct kedge__restore_target *targets = kedge__calloc(n + 1, sizeof(*targets));
-	int rc = targets ? 0 : kedge__error_nomem(err);
+	bool *asked = kedge__calloc(top->region_count + 1, sizeof(*asked));
+	int rc = targets && asked ? 0 : kedge__error_nomem(err);
 
 	for (size_t i = 0; i < n && !rc; i++) {
 		const char *name = wanted[i].name ? wanted[i].name : "";
@@ -116,10 +117,15 @@ static int targets_make(const struct kedge__segment *top, const struct kedge_tar
 					      "region \"%s\": there is room for %zu bytes, version %llu has %llu", name,
 					      wanted[i].ptr ? wanted[i].room : 0,
 					      (unsigned long long)top->header.version, (unsigned long long)r->bytes);
+		else if (asked[r - top->regions])
+			rc = kedge__error_set(err, KEDGE_E_ARG, 0, "region \"%s\" is asked for twice", name);
 		else
 			targets[i] =
 			    (struct kedge__restore_target){.region = (size_t)(r - top->regions), .data = wanted[i].ptr};
+		if (r)
+			asked[r - top->regions] = true;
 	}
+	kedge__free(asked);
 	if (rc)
 		kedge__free(targets);
 	else
@@ -255,6 +261,9 @@ int kedge_discard(kedge_t *k, uint64_t from, unsigned levels)
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	int rc = kedge__handle_check(k, &err);
 
+	if (!rc && levels & ~(KEDGE_LEVEL_1 | KEDGE_LEVEL_2))
+		rc = kedge__error_set(&err, KEDGE_E_ARG, 0, "there are levels 1 and 2 alone: %#x names another one",
+				      levels);
 	if (rc)
 		return kedge__state_fail(k, rc, &err);
 	pthread_mutex_lock(&k->lock);

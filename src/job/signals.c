@@ -30,6 +30,7 @@ static struct {
 } state[KEDGE__COUNT(known)];
 
 static int users;                                        /* handles */
+static atomic_bool inherited;                            /* by a child, whose handles do nothing */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* over STATE and USERS, but for the atomic */
 static atomic_uint came, exits;                          /* signals so far; the last of them that asked for the end */
 static atomic_int last;                                  /* an index of KNOWN */
@@ -51,7 +52,7 @@ static void handler(int number)
 
 	if (i < 0)
 		return;
-	if (known[i].ends && !atomic_load(&polite)) {
+	if (atomic_load(&inherited) || (known[i].ends && !atomic_load(&polite))) {
 		signal(number, SIG_DFL);
 		raise(number); /* it comes when the handler returns */
 		return;
@@ -145,13 +146,26 @@ static void uninstall(int i)
 		sigaction(known[i].number, &state[i].before, NULL);
 }
 
+static void fork_child(void)
+{
+	atomic_store(&inherited, true);
+}
+
+static void forks_watch(void)
+{
+	(void)pthread_atfork(NULL, NULL, fork_child);
+}
+
 void kedge__signals_open(const char *text, const char *name)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	bool checkpoint;
 	int i;
 
+	pthread_once(&once, forks_watch);
 	pthread_mutex_lock(&lock);
 	users++;
+	atomic_store(&inherited, false);
 	while ((i = next(&text, &checkpoint)) >= 0) {
 		if (state[i].handles++ > 0)
 			continue;

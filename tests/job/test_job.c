@@ -267,6 +267,23 @@ static void test_next_number_in_background(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+static void test_wrong_arguments(void **state)
+{
+	kedge_t *k = job_open(*state, false, NULL);
+	uint8_t m[64] = {1}, a[64], b[64];
+	const struct kedge_target twice[] = {{"m", a, sizeof(a)}, {"m", b, sizeof(b)}};
+
+	assert_ok(k, kedge_protect(k, "m", m, sizeof(m), KEDGE_U8));
+	assert_ok(k, kedge_checkpoint(k, 1));
+	assert_int_equal(kedge_read(k, 1, twice, 2), KEDGE_E_ARG);
+	assert_non_null(strstr(kedge_last_error(k), "\"m\" is asked for twice"));
+	assert_int_equal(kedge_discard(k, 0, 8 | KEDGE_LEVEL_1), KEDGE_E_ARG);
+	assert_int_equal(kedge_discard(k, 0, 4), KEDGE_E_ARG);
+	assert_ok(k, kedge_read(k, 1, twice, 1));
+	assert_memory_equal(a, m, sizeof(m));
+	assert_ok(k, kedge_close(k));
+}
+
 /* Errors of the calls that describe what to save stay until somebody asks. */
 static void test_check_once(void **state)
 {
@@ -511,6 +528,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_setup_teardown(test_many_regions, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_nothing_protected_and_nothing_stored, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_next_number, place_setup, place_teardown),
+	    cmocka_unit_test_setup_teardown(test_wrong_arguments, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_next_number_in_background, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_check_once, place_setup, place_teardown),
 	    cmocka_unit_test_setup_teardown(test_replaced_and_abandoned, place_setup, place_teardown),

@@ -314,6 +314,29 @@ static void test_term(void **state)
 	assert_int_equal(life_with_term(*state, true), 0);
 }
 
+/* A child of the program's has no handle: the signal does to it what it does to any process. */
+static void test_term_in_a_child(void **state)
+{
+	struct options o;
+	kedge_t *k;
+	int now, status;
+	pid_t child;
+
+	signal(SIGTERM, SIG_DFL);
+	assert_int_equal(kedge_open("job", NULL, options_make(&o, *state, false, MORE(NEVER, "on_signal=TERM")), &k),
+			 0);
+	assert_ok(k, kedge_should_exit(k, &now));
+	child = fork();
+	if (child == 0) {
+		raise(SIGTERM);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGTERM);
+	assert_ok(k, kedge_close(k));
+}
+
 static void test_wrong_signals(void **state)
 {
 	static const char *const wrong[] = {"on_signal=KILL", "on_signal=USR1,,x", "on_signal=USR1:never"};
@@ -423,6 +446,7 @@ int main(int argc, char **argv)
 	    JOB(test_signals),
 	    JOB(test_the_programs_own_handlers),
 	    JOB(test_term),
+	    JOB(test_term_in_a_child),
 	    JOB(test_wrong_signals),
 	    JOB(test_one_of_four),
 	};
