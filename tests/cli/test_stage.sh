@@ -7,7 +7,14 @@ expect 0 kedge info --json
 
 server=
 munged=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null; [ -z "$munged" ] || kill "$munged" 2>/dev/null' EXIT
+# Each writes to this directory until it has ended.
+end()
+{
+	for pid in $server $munged; do
+		kill "$pid" 2>/dev/null && wait "$pid" || :
+	done
+}
+trap end EXIT
 
 # start OPTION...: its address is in ./address.
 start()

@@ -12,8 +12,9 @@ server=
 job=
 end()
 {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || :
-	[ -z "$job" ] || kill "$job" 2>/dev/null || :
+	for pid in $server $job; do
+		kill "$pid" 2>/dev/null && wait "$pid" || :
+	done
 	ip netns del "$one" 2>/dev/null || :
 	ip netns del "$two" 2>/dev/null || :
 }

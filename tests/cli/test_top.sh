@@ -59,7 +59,13 @@ fi
 
 server=
 client=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null; [ -z "$client" ] || kill "$client" 2>/dev/null' EXIT
+end()
+{
+	for pid in $server $client; do
+		kill "$pid" 2>/dev/null && wait "$pid" || :
+	done
+}
+trap end EXIT
 
 start() # OPTION...
 {

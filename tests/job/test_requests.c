@@ -328,13 +328,15 @@ static void test_term_in_a_child(void **state)
 	assert_ok(k, kedge_should_exit(k, &now));
 	child = fork();
 	if (child == 0) {
+		alarm(60);
 		raise(SIGTERM);
-		_exit(0);
+		for (;;)
+			pause();
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_ok(k, kedge_close(k));
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGTERM);
-	assert_ok(k, kedge_close(k));
 }
 
 static void test_wrong_signals(void **state)
