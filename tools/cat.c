@@ -46,8 +46,6 @@ static int restore(const struct cat *c, const char *dir, char *const *files, siz
 static char *volatile copies; /* the directory that has the copy, until it is removed */
 static char *volatile copied; /* the copy, while it is read */
 
-static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-
 /* Only what a signal handler may do: the copy, and the directories that it is in. */
 static void interrupt(int sig)
 {
@@ -64,11 +62,7 @@ static void interrupt(int sig)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)}, old;
-
-	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
-		if (sigaction(ending[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(ending[i], &sa, NULL);
+	kedge__tool_on_ending(interrupt, (int)(SA_RESETHAND | SA_NODEFER));
 }
 
 /* As long as what the handler sees is not what there is. */
@@ -76,9 +70,7 @@ static void hold_signals(sigset_t *before)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
-		sigaddset(&set, ending[i]);
+	kedge__tool_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, before);
 }
 

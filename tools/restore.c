@@ -40,12 +40,7 @@ bool kedge__restore_interrupted(void)
 
 void kedge__restore_catch_signals(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, old;
-
-	for (size_t i = 0; i < KEDGE__COUNT(signals); i++)
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &sa, NULL);
+	kedge__tool_on_ending(interrupt, (int)SA_RESETHAND);
 }
 
 /* ------------------------------------------------------------------ one group of regions */

@@ -8,18 +8,13 @@
 
 #define PAGE_BYTES UINT64_C(4096) /* no hole is smaller, on common file systems */
 
-static bool is_zero(const uint8_t *at, uint64_t bytes)
-{
-	return at[0] == 0 && memcmp(at, at + 1, bytes - 1) == 0;
-}
-
 static void stretch_dig(const struct kedge__output *out, uint64_t from, uint64_t to)
 {
 	uint64_t hole = from, n;
 
 	for (uint64_t at = from; at < to; at += n) {
 		n = KEDGE__MIN(PAGE_BYTES - at % PAGE_BYTES, to - at);
-		if (is_zero((const uint8_t *)out->data + at, n))
+		if (kedge__memory_is_zero((const uint8_t *)out->data + at, n))
 			continue;
 		kedge__fs_punch(out->fd, hole, at - hole);
 		hole = at + n;

@@ -13,6 +13,7 @@
 #include "store/store.h"
 #include <jansson.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 
 /* One line per exit code: name, code, text. The enum and `kedge help` are generated from it; kedge(1) repeats it. */
@@ -137,6 +138,9 @@ int kedge__tool_picture(const char *path, void (*draw)(FILE *out, const void *wh
 
 /* ------------------------------------------------------------------ tool_signal.c */
 
+/* SIGINT, SIGTERM and SIGHUP, those of them that this process does not ignore. */
+void kedge__tool_ending(sigset_t *set);
+void kedge__tool_on_ending(void (*handler)(int sig), int flags); /* of sigaction(2) */
 /* From now on a signal that ends the process leaves a clean line, and says "COMMAND: interrupted: OUTCOME". Both must stay valid. */
 void kedge__tool_interruptible(const char *command, const char *outcome);
 void kedge__tool_outcome(const char *outcome); /* another one from now on */

@@ -4,6 +4,29 @@
 #include <signal.h>
 #include <unistd.h>
 
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+
+void kedge__tool_ending(sigset_t *set)
+{
+	struct sigaction now;
+
+	sigemptyset(set);
+	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
+		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(set, ending[i]);
+}
+
+void kedge__tool_on_ending(void (*handler)(int sig), int flags)
+{
+	struct sigaction sa = {.sa_handler = handler, .sa_flags = flags};
+	sigset_t set;
+
+	kedge__tool_ending(&set);
+	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
+		if (sigismember(&set, ending[i]) == 1)
+			sigaction(ending[i], &sa, NULL);
+}
+
 static const char *_Atomic command, *_Atomic outcome;
 
 /* Only what a signal handler may do. */
@@ -28,14 +51,9 @@ static void interrupt(int sig)
 
 void kedge__tool_interruptible(const char *who, const char *what)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction sa = {.sa_handler = interrupt, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)}, old;
-
 	command = who;
 	outcome = what;
-	for (size_t i = 0; i < KEDGE__COUNT(signals); i++)
-		if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &sa, NULL);
+	kedge__tool_on_ending(interrupt, (int)(SA_RESETHAND | SA_NODEFER));
 }
 
 void kedge__tool_outcome(const char *what)

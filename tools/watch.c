@@ -283,14 +283,9 @@ static int begin_store(struct kedge__watch *w, struct kedge__error *err)
 
 static int begin_signals(struct loop *l, struct kedge__error *err)
 {
-	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction now;
 	sigset_t set;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < KEDGE__COUNT(ending); i++)
-		if (sigaction(ending[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-			sigaddset(&set, ending[i]);
+	kedge__tool_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return l->signals >= 0 ? 0 : kedge__error_set(err, KEDGE_E_IO, errno, "cannot wait for signals");

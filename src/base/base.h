@@ -58,6 +58,7 @@ char *kedge__vasprintf(const char *fmt, va_list args) KEDGE__PRINTF(1, 0);
 /* Large page-aligned buffers from mmap, freed with the same size; not for small allocations. */
 void *kedge__map_alloc(size_t n);
 bool kedge__memory_is_there(const void *p); /* the page of P has been touched, and is in memory */
+bool kedge__memory_is_zero(const void *p, size_t n);
 /* Zeros; where P is a mapped file whose file system can have holes, whole pages of them take no room. */
 void kedge__memory_clear(void *p, size_t n);
 /* The same contents followed by zeroes, without a copy; on failure P is unchanged. */

@@ -110,6 +110,13 @@ bool kedge__memory_is_there(const void *p)
 	return mincore((void *)((uintptr_t)p & ~(page - 1)), 1, &there) == 0 && (there & 1);
 }
 
+bool kedge__memory_is_zero(const void *p, size_t n)
+{
+	const uint8_t *at = p;
+
+	return n == 0 || (at[0] == 0 && memcmp(at, at + 1, n - 1) == 0);
+}
+
 void kedge__memory_clear(void *p, size_t n)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)p;

@@ -277,20 +277,13 @@ static bool xattrs_ok(const uint8_t *at, size_t bytes)
 	return bytes == 0;
 }
 
-static bool is_zero(const uint8_t *at, size_t bytes)
-{
-	while (bytes && *at == 0)
-		at++, bytes--;
-	return bytes == 0;
-}
-
 static bool sizes_ok(const uint8_t *at, uint64_t length)
 {
 	uint64_t name = kedge__get16(at + 6), target = kedge__get32(at + 20), xattrs = kedge__get32(at + 56);
 	uint64_t used = FIXED_BYTES + name + target + xattrs;
 
 	return name && name <= KEDGE_REGION_NAME_MAX && used <= length && length - used < 8 &&
-	       kedge__get32(at + 60) == 0 && is_zero(at + used, length - used) &&
+	       kedge__get32(at + 60) == 0 && kedge__memory_is_zero(at + used, length - used) &&
 	       !memchr(at + FIXED_BYTES, '\0', name + target) && xattrs_ok(at + FIXED_BYTES + name + target, xattrs);
 }
 
@@ -356,7 +349,7 @@ static int records_get(const uint8_t *data, size_t bytes, struct kedge__tree *tr
 			return damaged(at, "a record of a wrong size", err);
 		if (data[at + 4])
 			rc = record_get(data, at, length, tree, err);
-		else if (!is_zero(data + at + 4, length - 4))
+		else if (!kedge__memory_is_zero(data + at + 4, length - 4))
 			rc = damaged(at, "a gap that is not empty", err);
 	}
 	return rc;
@@ -383,7 +376,7 @@ int kedge__tree_decode(const void *data, size_t bytes, struct kedge__tree *out, 
 		return kedge__error_set(err, KEDGE_E_FORMAT, 0,
 					"the tree of files has format %u, but this build reads %d and %d",
 					kedge__get16(raw + 8), VERSION, VERSION_MOST);
-	if (!is_zero(raw + 10, 6) || !is_zero(raw + 24, 8))
+	if (!kedge__memory_is_zero(raw + 10, 6) || !kedge__memory_is_zero(raw + 24, 8))
 		return damaged(0, "reserved bytes in use", err);
 	tree.caller = kedge__get64(raw + 16);
 	rc = records_get(raw, bytes, &tree, err);

@@ -108,9 +108,7 @@ int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, stru
 
 /* ------------------------------------------------------------------ what a version may follow */
 
-/* The newest version below LIMIT that belongs to RUN on any level of this rank, plus 1; 0: there is none. */
-static uint64_t newest_after(const struct kedge__run *run, struct kedge__catalog *const *levels, size_t n,
-			     uint64_t limit)
+uint64_t kedge__run_after(const struct kedge__run *run, struct kedge__catalog *const *levels, size_t n, uint64_t limit)
 {
 	uint64_t after = 0;
 
@@ -225,7 +223,7 @@ static uint64_t after_find(const kedge_t *k, const struct kedge__run *present, s
 			   size_t n)
 {
 	if (is_fresh(k))
-		return newest_after(present, levels, n, KEDGE__NO_VERSION);
+		return kedge__run_after(present, levels, n, KEDGE__NO_VERSION);
 	if (k->run.last != KEDGE__NO_VERSION)
 		return k->run.last + 1;
 	return k->run.from_version != KEDGE__NO_VERSION ? k->run.from_version + 1 : 0;
@@ -246,7 +244,7 @@ int kedge__run_next(kedge_t *k, uint64_t *version, struct kedge__error *err)
 		if (!rc)
 			rc = head_see(k, levels, n, &seen, &msg.begin.run, err);
 		if (!rc)
-			msg.begin.after = newest_after(&seen, levels, n, KEDGE__NO_VERSION);
+			msg.begin.after = kedge__run_after(&seen, levels, n, KEDGE__NO_VERSION);
 		kedge__run_done(&seen);
 		rc = kedge__exchange(&k->channels.front, KEDGE__STEP_BEGIN, KEDGE_NEXT, rc, &msg, err);
 		after = msg.begin.after;
@@ -404,7 +402,7 @@ int kedge__run_discarding(kedge_t *k, uint64_t from, struct kedge__run_cut *cut,
 	rc = kedge__run_copy(base_find(k, &present), &cut->run, err);
 	if (!rc) {
 		cut->run.epoch = KEDGE__MAX(cut->run.epoch, present.epoch);
-		msg.restart.after = newest_after(&cut->run, levels, n, from);
+		msg.restart.after = kedge__run_after(&cut->run, levels, n, from);
 	}
 	rc = kedge__exchange(&k->channels.front, KEDGE__STEP_DISCARD, from, rc, &msg, err);
 	cut->floor = msg.restart.after;

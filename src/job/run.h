@@ -28,6 +28,8 @@ void kedge__job_run_done(struct kedge__job_run *run);
  * rank fared so far. Collective. */
 int kedge__run_present(kedge_t *k, enum kedge__step step, uint64_t version, struct kedge__catalog *const *levels, size_t n, int rc, union kedge__msg *msg,
 		       struct kedge__run *present, struct kedge__error *err);
+/* The newest version below LIMIT that belongs to RUN, or cannot be read, on any of the levels, plus 1; 0: there is none. */
+uint64_t kedge__run_after(const struct kedge__run *run, struct kedge__catalog *const *levels, size_t n, uint64_t limit);
 int kedge__run_check(const kedge_t *k, uint64_t version, struct kedge__error *err); /* KEDGE_E_STATE: it may not be taken */
 int kedge__run_next(kedge_t *k, uint64_t *version, struct kedge__error *err); /* for KEDGE_NEXT: a number that may be taken. Collective */
 bool kedge__run_due(const kedge_t *k, uint64_t version);                           /* a run begins with it */

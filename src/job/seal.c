@@ -402,7 +402,7 @@ void kedge__seal_submit(struct kedge__version *v)
 	v->blocked = known.blocked_seconds = kedge__clock_seconds() - v->started;
 	for (size_t i = 0; i < v->region_count; i++)
 		known.raw_bytes += v->regions[i].bytes;
-	kedge__state_begun(k, &known);
+	kedge__state_stats(k, &known, false);
 	kedge__journal_captured(v);
 	/* Without memory for a task it is done here: later than hoped, but done. */
 	if (kedge__worker_submit(k->writer, seal_run, v, NULL))

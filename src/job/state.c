@@ -240,17 +240,10 @@ int kedge_test(kedge_t *k, uint64_t version)
 	return rc < 0 ? kedge__state_fail(k, rc, &err) : rc;
 }
 
-void kedge__state_begun(kedge_t *k, const struct kedge_stats *stats)
+void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool again)
 {
 	pthread_mutex_lock(&k->state.lock);
-	k->state.stats = *stats;
-	pthread_mutex_unlock(&k->state.lock);
-}
-
-void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool begun)
-{
-	pthread_mutex_lock(&k->state.lock);
-	if (!begun || k->state.stats.version == stats->version)
+	if (!again || k->state.stats.version == stats->version)
 		k->state.stats = *stats;
 	pthread_mutex_unlock(&k->state.lock);
 }

@@ -45,10 +45,8 @@ void kedge__state_drop_above(kedge_t *k, uint64_t version);
 void kedge__state_drop_all(kedge_t *k);
 void kedge__state_note(kedge_t *k, int rc, const struct kedge__error *err); /* an error for kedge_wait() to report */
 int kedge__state_take(kedge_t *k, struct kedge__error *err);                /* the noted error, once */
-/* A version is on its way: what is known of it already. */
-void kedge__state_begun(kedge_t *k, const struct kedge_stats *stats);
-/* All of it. BEGUN: the same, unless another one is on its way since. */
-void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool begun);
+/* What is known of the last version that was taken. AGAIN: more than before, unless another one was taken since. */
+void kedge__state_stats(kedge_t *k, const struct kedge_stats *stats, bool again);
 /* A progress report; DONE may come from any thread. */
 struct kedge__job_progress {
 	kedge_t *k;

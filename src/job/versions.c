@@ -347,18 +347,16 @@ int kedge_versions(kedge_t *k, struct kedge_version_info **list, size_t *count)
 
 int kedge__job_taken(kedge_t *k, uint64_t *after, struct kedge__error *err)
 {
+	struct kedge__catalog *levels[KEDGE__LEVELS];
+	size_t n = 0;
 	int rc;
 
-	*after = 0;
 	pthread_mutex_lock(&k->lock);
 	rc = kedge__versions_scan(k, err);
 	for (int l = 0; !rc && l < KEDGE__LEVELS; l++)
-		for (size_t i = 0; k->levels.at[l].api && i < kedge__catalog_count(k->levels.at[l].api); i++) {
-			const struct kedge__catalog_entry *e = kedge__catalog_at(k->levels.at[l].api, i);
-
-			if (e->problem.code || kedge__history_has(kedge__versions_run(k), &e->set))
-				*after = KEDGE__MAX(*after, e->version + 1);
-		}
+		if (k->levels.at[l].api)
+			levels[n++] = k->levels.at[l].api;
+	*after = kedge__run_after(kedge__versions_run(k), levels, n, KEDGE__NO_VERSION);
 	pthread_mutex_unlock(&k->lock);
 	return rc;
 }
