@@ -119,7 +119,7 @@ void kedge__hash_done(struct kedge__hash *h);
 
 /* memcpy() to memory that will not be read soon; the ranges must not overlap. */
 void kedge__copy_past_cache(void *to, const void *from, size_t bytes);
-/* What kedge__copy_checked() has copied comes before all that this thread stores from here on. */
+/* What kedge__copy_checked() and kedge__copy_summed() have copied comes before all that this thread stores from here on. */
 void kedge__copy_fence(void);
 
 /* ------------------------------------------------------------------ log.c */
@@ -197,6 +197,7 @@ uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for
 /* kedge__copy_past_cache(), and the checksum of what was copied; its sum at byte POS of a region, a multiple of 8, is added to *SUM.
  * Before another thread is told of the copy: kedge__copy_fence(). */
 uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum);
+void kedge__copy_summed(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum); /* the same without a checksum */
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c

@@ -59,3 +59,15 @@ uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t 
 	kedge__copy_past_cache(to, from, bytes);
 	return checksum;
 }
+
+void kedge__copy_summed(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
+{
+	const struct checksum_kernel *k = bytes == CHECKSUM_PAGE ? kedge__checksum_avx512() : NULL;
+
+	if (k) {
+		k->sum_page(to, from, pos / 8, sum);
+		return;
+	}
+	*sum = kedge__sum_add(*sum, kedge__sum_of(from, bytes, pos));
+	kedge__copy_past_cache(to, from, bytes);
+}

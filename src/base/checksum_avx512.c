@@ -83,27 +83,32 @@ INLINE uint64_t lanes_add(__m512i v)
 	return sum;
 }
 
-INLINE uint64_t state_end(const struct state *s, struct kedge__sum *sum)
+INLINE uint64_t state_end(const struct state *s, bool check, struct kedge__sum *sum)
 {
 	XXH_ALIGN(LINE) uint64_t acc[8];
 
 	sum->s1 += lanes_add(s->s1);
 	sum->s2 += lanes_add(s->s2);
+	if (!check)
+		return 0;
 	_mm512_store_si512(acc, s->acc);
 	return XXH3_mergeAccs(acc, XXH3_kSecret + XXH_SECRET_MERGEACCS_START, CHECKSUM_PAGE * XXH_PRIME64_1);
 }
 
 /* The line of the page that is number I. The last one meets the secret one byte later than it would otherwise. */
-INLINE void line_take(struct state *s, size_t i, __m512i data)
+INLINE void line_take(struct state *s, size_t i, __m512i data, bool check)
 {
 	sum_line(s, data);
+	if (!check)
+		return;
 	hash_line(s, data, 8 * (i % BLOCK) + (i == LINES - 1));
 	if (i % BLOCK == BLOCK - 1 && i != LINES - 1)
 		hash_scramble(s);
 }
 
 /* The whole lines of TO begin HEAD bytes after it. */
-INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_t word, struct kedge__sum *sum)
+INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_t word, bool check,
+			  struct kedge__sum *sum)
 {
 	struct state s = state_init(word);
 
@@ -117,9 +122,16 @@ INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_
 			else if (i < LINES - 1)
 				_mm512_stream_si512((void *)(to + head + i * LINE),
 						    _mm512_loadu_si512(from + head + i * LINE));
-			line_take(&s, i, data);
+			line_take(&s, i, data, check);
 		}
-	return state_end(&s, sum);
+	return state_end(&s, check, sum);
+}
+
+/* What is before the first whole line of TO, and behind the last. */
+INLINE void ends_copy(uint8_t *to, const uint8_t *from, size_t head)
+{
+	memcpy(to, from, head);
+	memcpy(to + CHECKSUM_PAGE - (LINE - head), from + CHECKSUM_PAGE - (LINE - head), LINE - head);
 }
 
 static uint64_t copy_page(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum)
@@ -127,15 +139,26 @@ static uint64_t copy_page(uint8_t *to, const uint8_t *from, uint64_t word, struc
 	size_t head = (size_t)(-(uintptr_t)to % LINE);
 
 	if (!head)
-		return page_copy(to, from, 0, word, sum);
-	memcpy(to, from, head);
-	memcpy(to + CHECKSUM_PAGE - (LINE - head), from + CHECKSUM_PAGE - (LINE - head), LINE - head);
-	return page_copy(to, from, head, word, sum);
+		return page_copy(to, from, 0, word, true, sum);
+	ends_copy(to, from, head);
+	return page_copy(to, from, head, word, true, sum);
+}
+
+static void sum_page(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum)
+{
+	size_t head = (size_t)(-(uintptr_t)to % LINE);
+
+	if (!head) {
+		(void)page_copy(to, from, 0, word, false, sum);
+		return;
+	}
+	ends_copy(to, from, head);
+	(void)page_copy(to, from, head, word, false, sum);
 }
 
 #pragma GCC pop_options
 
-static const struct checksum_kernel kernel = {checksum_long, copy_page};
+static const struct checksum_kernel kernel = {checksum_long, copy_page, sum_page};
 
 const struct checksum_kernel *kedge__checksum_avx512(void)
 {

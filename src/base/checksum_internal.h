@@ -11,6 +11,8 @@ struct checksum_kernel {
 	uint64_t (*checksum)(const void *data, size_t bytes);
 	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words. */
 	uint64_t (*copy_page)(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum);
+	/* kedge__copy_summed() of as many. */
+	void (*sum_page)(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum);
 };
 
 const struct checksum_kernel *kedge__checksum_avx512(void); /* NULL: not for this build or machine */

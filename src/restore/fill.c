@@ -27,6 +27,8 @@ static void stats_add(const struct kedge__filling *f, const struct kedge__pipeli
 		stats->decode_share += f->workers[i].decoding / threads;
 		stats->place_share += f->workers[i].placing / threads;
 	}
+	stats->blocks_read += f->plan.laid_count;
+	stats->bytes_laid += f->plan.laid_bytes;
 	kedge__pipeline_stats_add(&stats->pipeline, pipeline);
 }
 

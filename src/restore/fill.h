@@ -49,6 +49,12 @@ struct kedge__fill_cover {
 	uint32_t target;
 };
 
+/* Pages of a layer that were read and checked, in memory of the thread. */
+struct kedge__fill_stream {
+	const struct kedge__read_plan_member *member;
+	uint64_t from, to; /* positions */
+};
+
 struct kedge__fill_worker { /* private to a thread */
 	uint8_t *raw, *stored;
 	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored bytes of the units of a read are */
@@ -59,6 +65,8 @@ struct kedge__fill_worker { /* private to a thread */
 	bool there;      /* and whether there is any */
 	struct kedge__fill_edges edges; /* of a check and of targets with holes: memory that cannot be summed later */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
+	struct kedge__fill_stream *streams; /* of layers; NULL until one is needed */
+	uint8_t *stream_bytes;
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
 };
@@ -108,7 +116,8 @@ struct kedge__filling {
 	bool check;      /* sum what the targets would get, without touching them */
 
 	size_t next, end;  /* items: batches, then patterns; the next to collect, and where this round ends */
-	size_t announced;  /* batches announced to the kernel */
+	size_t announced;  /* batches announced to the kernel, */
+	size_t layers_announced; /* and those whose layers were */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 	uint64_t done, total;
@@ -135,6 +144,17 @@ bool kedge__fill_past_begin(struct kedge__filling *f, size_t number);
 bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it was read; false also if it was not begun */
 /* Where the stored bytes at OFFSET of the file are, in a batch that was read. */
 uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);
+
+/* fill_overlay.c: what goes over ground in the cache */
+
+/* Whether anything goes over U, which is ground. */
+bool kedge__fill_overlay_has(const struct kedge__filling *f, const struct kedge__read_plan_unit *u);
+/* Put it over AT, the bytes of U. *BAD: the version that is to blame for an error. */
+int kedge__fill_overlay_put(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			    uint8_t *at, uint64_t *bad, struct kedge__error *err);
+/* Announce to the kernel what batch NUMBER, of ground, needs of layers. */
+void kedge__fill_overlay_announce(struct kedge__filling *f, size_t number);
+void kedge__fill_overlay_done(struct kedge__fill_worker *h);
 
 /* fill_device.c: what goes to GPUs */
 

@@ -63,6 +63,12 @@ static void announce_ahead(struct kedge__filling *f)
 			batch_announce(f, f->announced);
 }
 
+static void announce_layers(struct kedge__filling *f)
+{
+	for (; f->layers_announced < KEDGE__MIN(f->next + 1 + AHEAD, f->plan.ground_batches); f->layers_announced++)
+		kedge__fill_overlay_announce(f, f->layers_announced);
+}
+
 static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *err)
 {
 	struct kedge__filling *f = ctx;
@@ -70,6 +76,7 @@ static int announce(void *ctx, struct kedge__buffer *out, struct kedge__error *e
 	(void)err;
 	if (f->next == f->end)
 		return KEDGE__PIPELINE_END;
+	announce_layers(f);
 	if (f->next >= f->plan.batches.count || !kedge__fill_past_begin(f, f->next))
 		announce_ahead(f);
 	out->tag = f->next++;
@@ -176,6 +183,32 @@ static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 			rc = kedge__fill_sum_put(f, h, u->target, stored + at, pos + at, n, err);
 	}
 	return rc;
+}
+
+/* Ground with newer literals: these are put over it here, and all of it goes to its place. */
+static int unit_overlay(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+			uint8_t *stored, uint64_t *bad, struct kedge__error *err)
+{
+	uint64_t pos = position_of(f, u->target, u->place);
+	bool carried = is_carried(f, u, stored);
+	struct kedge__sum sum = {0, 0};
+	int rc = kedge__segment_check_part(u->segment, u->block, u->offset, stored, u->bytes, err);
+
+	*bad = u->version;
+	if (!rc)
+		rc = kedge__fill_overlay_put(f, h, u, stored, bad, err);
+	if (rc)
+		return rc;
+	if (!carried && stored != u->place)
+		bytes_place(f, u->place, stored, u->bytes);
+	if (!carried)
+		return kedge__fill_sum_put(f, h, u->target, stored, pos, u->bytes, err);
+	for (uint32_t at = 0, n; at < u->bytes; at += n) {
+		n = KEDGE__MIN(KEDGE__BLOCK_PAGE, u->bytes - at);
+		kedge__copy_summed(u->place + at, stored + at, n, pos + at, &sum);
+	}
+	kedge__fill_sum_add(f, h, u->target, sum);
+	return 0;
 }
 
 /* No processor may touch the places of this target. */
@@ -421,16 +454,22 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	int rc = 0;
 
 	for (size_t i = first; i < end && !rc; i++) {
-		bool carried = is_carried(f, &u[i], h->at[i]);
+		bool overlaid = u[i].ground && kedge__fill_overlay_has(f, &u[i]);
+		bool carried = !overlaid && is_carried(f, &u[i], h->at[i]);
+		uint64_t bad = u->version;
 
 		if (is_packed(&u[i]))
 			continue;
-		if (!(carried ? unit_carry : unit_check)(f, h, &u[i], h->at[i], err)) {
-			h->at[i] = carried ? u[i].place : h->at[i];
+		if (overlaid)
+			rc = unit_overlay(f, h, &u[i], h->at[i], &bad, err);
+		else
+			rc = (carried ? unit_carry : unit_check)(f, h, &u[i], h->at[i], err);
+		if (!rc) {
+			h->at[i] = carried || overlaid ? u[i].place : h->at[i];
 			continue;
 		}
 		h->at[i] = NULL;
-		rc = block_failed(f, u->version, err);
+		rc = block_failed(f, bad, err);
 	}
 	return rc;
 }
@@ -600,6 +639,7 @@ void kedge__fill_workers_done(struct kedge__filling *f)
 		kedge__free(f->workers[i].sums);
 		kedge__array_done(&f->workers[i].edges);
 		kedge__free(f->workers[i].parcel);
+		kedge__fill_overlay_done(&f->workers[i]);
 	}
 	kedge__free(f->workers);
 	f->workers = NULL;
@@ -647,7 +687,7 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	size_t items = f->plan.batches.count + f->plan.fills.count;
 	int rc = 0;
 
-	f->next = f->announced = 0;
+	f->next = f->announced = f->layers_announced = 0;
 	f->done = 0;
 	kedge__fill_past_init(f);
 	if (f->plan.ground_batches)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The image is cut into slabs, and all work on spans is done slab by slab on all threads: the data of a slab stays in a
- * core's cache while the maps of all versions are composed. Spans of the ground (ground.c) are only counted; others
- * become sketches, one for each cell that they touch; these are sorted by cell without comparisons, into pieces:
- * counted, then placed. Cells that follow each other become units.
+ * core's cache while the maps of all versions are composed. Most of what is ground with newer literals over it
+ * (overlay.c) is not resolved at all. Of the rest, spans of the ground (ground.c) are only counted; others become
+ * sketches, one for each cell that they touch; these are sorted by cell without comparisons, into pieces: counted, then
+ * placed. Cells that follow each other become units.
  */
 #include "restore/read_plan.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SLAB_BYTES (UINT64_C(2) << 20)
+#define SLAB_BYTES KEDGE__OVERLAY_BYTES
 #define FILL_BYTES (UINT64_C(4) << 20)
 
 /* A piece that does not yet have its place among those of its cell. */
@@ -33,8 +34,10 @@ struct maker {
 	size_t slot_count;
 	struct kedge__range_list ranges;
 	KEDGE__ARRAY(struct slab) slabs;
-	atomic_size_t *pieces;          /* one per cell: how many; later the place of its next piece */
-	struct kedge__span_list *spans; /* one list per worker, used for one slab after the other */
+	atomic_size_t *pieces;                    /* one per cell: how many; later the place of its next piece */
+	struct kedge__span_list *spans;           /* one list per worker, used for one slab after the other, */
+	struct kedge__range_list *left;           /* as is this one: ranges to resolve */
+	struct kedge__overlay_maker **overlayers; /* one per worker, if there is ground */
 	size_t worker_count;
 	pthread_mutex_t lock; /* guards err */
 	struct kedge__error err;
@@ -78,6 +81,8 @@ static int slabs_cut(struct maker *m, struct kedge__error *err)
 	for (size_t i = 0; i < m->slot_count; i++) {
 		const struct kedge__read_plan_slot *s = &m->slots[i];
 
+		if (m->plan->ground_count)
+			m->plan->first_overlays[s->target] = m->ranges.count;
 		for (uint64_t at = 0; at < s->bytes; at += SLAB_BYTES) {
 			struct kedge__range range = {s->base + at, KEDGE__MIN(SLAB_BYTES, s->bytes - at)};
 
@@ -236,17 +241,40 @@ static struct slab *slab_turn(struct maker *m, size_t i)
 	return &m->slabs.at[i < whole * parts ? i % parts * whole + i / parts : i];
 }
 
+/* What is left of the slab for the resolution of maps. */
+static bool slab_overlay(struct maker *m, const struct slab *slab, int worker)
+{
+	struct kedge__range_list *left = &m->left[worker];
+	size_t slot = slot_from(m, m->ranges.at[slab->first].start);
+
+	left->count = 0;
+	for (size_t i = slab->first; i < slab->first + slab->count; i++) {
+		struct kedge__range range = m->ranges.at[i];
+
+		while (m->slots[slot].base + m->slots[slot].bytes <= range.start)
+			slot++;
+		if (!(m->plan->ground_count ? kedge__overlay_make(m->plan, m->overlayers[worker], &m->slots[slot],
+								  range, &m->plan->overlays[i], left)
+					    : kedge__array_push(left, range)))
+			return false;
+	}
+	return true;
+}
+
 static int slab_resolve(void *ctx, size_t i, int worker)
 {
 	struct maker *m = ctx;
 	struct slab *slab = slab_turn(m, i);
 	struct kedge__span_list *spans = &m->spans[worker];
-	const struct kedge__range *ranges = &m->ranges.at[slab->first];
 	struct kedge__error err = KEDGE__ERROR_INIT;
-	size_t slot = slot_from(m, ranges[0].start);
+	size_t slot = slot_from(m, m->ranges.at[slab->first].start);
 	struct goal goal = {NULL, 0, 0};
-	int rc = kedge__lineage_resolve(m->lineage, ranges, slab->count, spans, &err);
+	int rc = slab_overlay(m, slab, worker) ? 0 : kedge__error_nomem(&err);
 
+	if (!rc && !m->left[worker].count)
+		return 0;
+	if (!rc)
+		rc = kedge__lineage_resolve(m->lineage, m->left[worker].at, m->left[worker].count, spans, &err);
 	/* About half of the spans are the ground's, if there is one. */
 	if (!rc && spans->count && !kedge__array_reserve(&slab->sketches, spans->count / 2 + 8))
 		rc = kedge__error_nomem(&err);
@@ -337,8 +365,11 @@ static bool unit_continues(const struct kedge__read_plan_unit *last, const struc
 	       (!u->place || (last->target == u->target && last->ground == u->ground));
 }
 
+/* Some of the block is ground, or lies over it. */
 static bool has_ground(const struct kedge__read_plan *plan, const struct kedge__read_plan_member *member, size_t block)
 {
+	if (plan->ground_count && atomic_load_explicit(&plan->laid[member->first_cells[block]], memory_order_relaxed))
+		return true;
 	for (size_t cell = member->first_cells[block]; plan->ground_count && cell < member->first_cells[block + 1];
 	     cell++)
 		if (atomic_load_explicit(&plan->ground_live[cell], memory_order_relaxed))
@@ -383,7 +414,8 @@ static int ground_block(struct maker *m, const struct kedge__read_plan_slot *slo
 			continue;
 		}
 		u = unit_of(g->member, block, cell);
-		u.ground = u.leads = true;
+		u.ground = true;
+		u.leads = !atomic_load_explicit(&m->plan->laid[g->member->first_cells[block]], memory_order_relaxed);
 		u.target = slot->target;
 		u.place = slot->data + (b->position + u.offset + g->shift);
 		u.live = ground_live(m, cell);
@@ -461,15 +493,15 @@ static int member_units(struct maker *m, const struct kedge__read_plan_member *m
 /* ------------------------------------------------------------------ batches */
 
 /* U follows the last unit of the batch in the plan; in the file the ground of another target may come before it. */
-static bool batch_takes(const struct kedge__read_plan *plan, const struct kedge__read_plan_batch *batch,
-			const struct kedge__read_plan_unit *u)
+static bool batch_takes(const struct kedge__read_plan_batch *batch, const struct kedge__read_plan_unit *u,
+			uint64_t full)
 {
-	return u[-1].segment == u->segment && batch->stored_bytes < plan->batch_bytes &&
+	return u[-1].segment == u->segment && batch->stored_bytes < full &&
 	       kedge__read_plan_unit_at(&u[-1]) + u[-1].bytes <= kedge__read_plan_unit_at(u);
 }
 
-/* The units from FIRST on. */
-static int batches_make(struct kedge__read_plan *plan, size_t first, struct kedge__error *err)
+/* The units from FIRST on, in batches that are full from so many stored bytes on. */
+static int batches_make(struct kedge__read_plan *plan, size_t first, uint64_t full, struct kedge__error *err)
 {
 	struct kedge__read_plan_batch *last = NULL;
 
@@ -480,7 +512,7 @@ static int batches_make(struct kedge__read_plan *plan, size_t first, struct kedg
 		if (record->codec != KEDGE__CODEC_NONE)
 			plan->raw_max = KEDGE__MAX(plan->raw_max, record->raw_bytes);
 		plan->stored_max = KEDGE__MAX(plan->stored_max, u->bytes);
-		if (!last || !batch_takes(plan, last, u)) {
+		if (!last || !batch_takes(last, u, full)) {
 			if (!kedge__array_push(&plan->batches, ((struct kedge__read_plan_batch){.first = i})))
 				return kedge__error_nomem(err);
 			last = &plan->batches.at[plan->batches.count - 1];
@@ -491,21 +523,46 @@ static int batches_make(struct kedge__read_plan *plan, size_t first, struct kedg
 	return 0;
 }
 
+/* A large batch, of which every thread has several. */
+static uint64_t share_of(const struct maker *m)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < m->slot_count; i++)
+		bytes += m->slots[i].bytes;
+	return KEDGE__MIN(bytes / (16 * m->worker_count), KEDGE__OVERLAY_BYTES);
+}
+
+static void laid_count(struct kedge__read_plan *plan)
+{
+	for (size_t i = 0; i < plan->member_count; i++)
+		for (size_t b = 0; plan->ground_count && b < plan->members[i].seg->block_count; b++)
+			plan->laid_count +=
+			    atomic_load_explicit(&plan->laid[plan->members[i].first_cells[b]], memory_order_relaxed);
+	for (size_t i = 0; i < plan->overlay_count; i++)
+		plan->laid_bytes += plan->overlays[i].bytes;
+}
+
 static int batches_cut(struct maker *m, bool in_place, struct kedge__error *err)
 {
 	struct kedge__read_plan *plan = m->plan;
+	uint64_t full = plan->batch_bytes;
 	size_t piece = 0, first;
 	int rc = 0;
+
+	laid_count(plan);
+	if (plan->laid_bytes) /* pages of layers are read once for all units of a batch */
+		plan->batch_bytes = KEDGE__MAX(full, share_of(m));
 
 	for (size_t i = 0; plan->ground_count && i < m->slot_count && !rc; i++)
 		rc = ground_units(m, &m->slots[i], err);
 	if (!rc)
-		rc = batches_make(plan, 0, err);
+		rc = batches_make(plan, 0, plan->batch_bytes, err);
 	plan->ground_batches = plan->batches.count;
 	first = plan->units.count;
 	for (size_t i = 0; i < plan->member_count && !rc; i++)
 		rc = member_units(m, &plan->members[i], in_place, &piece, err);
-	return rc ? rc : batches_make(plan, first, err);
+	return rc ? rc : batches_make(plan, first, full, err);
 }
 
 /* ------------------------------------------------------------------ the plan */
@@ -529,6 +586,15 @@ static int cells_number(struct kedge__read_plan *plan, struct kedge__read_plan_m
 		   : 0;
 }
 
+static bool is_plain(const struct kedge__segment *seg)
+{
+	for (size_t b = 0; b < seg->block_count; b++)
+		if (seg->blocks[b].codec != KEDGE__CODEC_NONE ||
+		    (!kedge__block_has_pages(&seg->blocks[b]) && seg->blocks[b].raw_bytes > KEDGE__BLOCK_PAGE))
+			return false;
+	return true;
+}
+
 static int members_init(struct maker *m, struct kedge__error *err)
 {
 	struct kedge__read_plan *plan = m->plan;
@@ -542,25 +608,75 @@ static int members_init(struct maker *m, struct kedge__error *err)
 		const struct kedge__segment *seg = kedge__lineage_at(m->lineage, i);
 		const struct kedge__block_record *last = seg->block_count ? &seg->blocks[seg->block_count - 1] : NULL;
 
-		plan->members[i] = (struct kedge__read_plan_member){seg, seg->header.version,
-								    last ? last->position + last->raw_bytes : 0, NULL};
+		plan->members[i] =
+		    (struct kedge__read_plan_member){.seg = seg,
+						     .version = seg->header.version,
+						     .literals = last ? last->position + last->raw_bytes : 0,
+						     .plain = is_plain(seg)};
 		rc = cells_number(plan, &plan->members[i], err);
 	}
 	return rc;
 }
 
+/* The top, its parent, and so on. */
+static void chain_make(struct kedge__read_plan *plan)
+{
+	struct kedge__read_plan_member *next = plan->member_count ? &plan->members[plan->member_count - 1] : NULL;
+
+	while (next) {
+		uint64_t parent = next->seg->summary.parent;
+		size_t i = (size_t)(next - plan->members);
+
+		plan->chain[plan->chain_count++] = next;
+		while (i > 0 && plan->members[i - 1].version > parent)
+			i--;
+		next = i > 0 && plan->members[i - 1].version == parent ? &plan->members[i - 1] : NULL;
+	}
+}
+
+static int overlays_init(struct maker *m, struct kedge__error *err)
+{
+	struct kedge__read_plan *plan = m->plan;
+
+	plan->chain = kedge__calloc(plan->member_count + 1, sizeof(*plan->chain));
+	plan->laid = kedge__calloc(plan->cell_count + 1, sizeof(*plan->laid));
+	plan->first_overlays = kedge__calloc(m->slot_count + 1, sizeof(*plan->first_overlays));
+	m->overlayers = kedge__calloc(m->worker_count, sizeof(*m->overlayers));
+	if (!plan->chain || !plan->laid || !plan->first_overlays || !m->overlayers)
+		return kedge__error_nomem(err);
+	for (size_t i = 0; i < m->worker_count; i++) {
+		m->overlayers[i] = kedge__overlay_maker_new();
+		if (!m->overlayers[i])
+			return kedge__error_nomem(err);
+	}
+	chain_make(plan);
+	return 0;
+}
+
 static int maker_init(struct maker *m, struct kedge__pool *pool, bool in_place, struct kedge__error *err)
 {
+	struct kedge__read_plan *plan = m->plan;
 	int rc = members_init(m, err);
 
 	if (!rc && in_place)
-		rc = kedge__read_plan_choose(m->plan, m->slots, m->slot_count, err);
+		rc = kedge__read_plan_choose(plan, m->slots, m->slot_count, err);
 	if (rc)
 		return rc;
 	m->worker_count = (size_t)kedge__pool_threads(pool);
 	m->spans = kedge__calloc(m->worker_count, sizeof(*m->spans));
-	m->pieces = kedge__calloc(m->plan->cell_count + 1, sizeof(*m->pieces));
-	return m->pieces && m->spans ? slabs_cut(m, err) : kedge__error_nomem(err);
+	m->left = kedge__calloc(m->worker_count, sizeof(*m->left));
+	m->pieces = kedge__calloc(plan->cell_count + 1, sizeof(*m->pieces));
+	if (!m->pieces || !m->spans || !m->left)
+		return kedge__error_nomem(err);
+	if (plan->ground_count)
+		rc = overlays_init(m, err);
+	if (!rc)
+		rc = slabs_cut(m, err);
+	if (rc || !plan->ground_count)
+		return rc;
+	plan->overlays = kedge__calloc(m->ranges.count + 1, sizeof(*plan->overlays));
+	plan->overlay_count = m->ranges.count;
+	return plan->overlays ? 0 : kedge__error_nomem(err);
 }
 
 static void maker_done(struct maker *m)
@@ -571,9 +687,15 @@ static void maker_done(struct maker *m)
 	}
 	for (size_t i = 0; m->spans && i < m->worker_count; i++)
 		kedge__span_list_done(&m->spans[i]);
+	for (size_t i = 0; m->left && i < m->worker_count; i++)
+		kedge__array_done(&m->left[i]);
+	for (size_t i = 0; m->overlayers && i < m->worker_count; i++)
+		kedge__free(m->overlayers[i]);
 	kedge__array_done(&m->slabs);
 	kedge__array_done(&m->ranges);
 	kedge__free(m->spans);
+	kedge__free(m->left);
+	kedge__free(m->overlayers);
 	kedge__free(m->pieces);
 	kedge__error_done(&m->err);
 	pthread_mutex_destroy(&m->lock);
@@ -621,6 +743,14 @@ void kedge__read_plan_done(struct kedge__read_plan *plan)
 	kedge__free(plan->members);
 	kedge__free(plan->grounds);
 	kedge__free(plan->ground_live);
+	for (size_t i = 0; plan->overlays && i < plan->overlay_count; i++) {
+		kedge__array_done(&plan->overlays[i].layers);
+		kedge__array_done(&plan->overlays[i].overs);
+	}
+	kedge__free(plan->overlays);
+	kedge__free(plan->first_overlays);
+	kedge__free(plan->laid);
+	kedge__free(plan->chain);
 	kedge__array_done(&plan->units);
 	kedge__array_done(&plan->batches);
 	kedge__array_done(&plan->fills);

@@ -62,6 +62,8 @@ struct kedge__read_plan_member {
 	uint64_t version;
 	uint64_t literals;    /* bytes */
 	size_t *first_cells;  /* one per block, and the end */
+	bool plain;           /* no block has a codec, and every cell is a page at most */
+	bool cached;          /* the page cache had what was asked for of it: nothing more is announced */
 };
 
 /* The ground of a target: literals of one version that are all shifted by one distance: ground.c. */
@@ -72,19 +74,45 @@ struct kedge__read_plan_ground {
 	bool solid;        /* it is put to all of these places: no cell of it is dead or has a codec */
 };
 
+/* LEN literals from POSITION on, and where in the range of their overlay they belong. */
+struct kedge__read_plan_over {
+	uint64_t position;
+	uint32_t at, len;
+};
+
+struct kedge__read_plan_layer {
+	struct kedge__read_plan_member *member;
+	size_t first, count; /* of its overs: ascending positions and places */
+};
+
+/* What goes over the ground of a range while it is in the cache: overlay.c. */
+struct kedge__read_plan_overlay {
+	KEDGE__ARRAY(struct kedge__read_plan_layer) layers; /* newest first; they are put oldest first */
+	KEDGE__ARRAY(struct kedge__read_plan_over) overs;
+	uint64_t bytes; /* of the overs */
+};
+
 struct kedge__read_plan {
 	struct kedge__read_plan_member *members; /* ascending versions */
 	size_t member_count, cell_count;
 	struct kedge__read_plan_ground *grounds; /* one per target */
 	size_t ground_count;
 	_Atomic uint32_t *ground_live; /* one per cell: how many of its bytes are live where it is ground */
+	struct kedge__read_plan_member **chain; /* the top, its parent, and so on; if there is ground */
+	size_t chain_count;
+	struct kedge__read_plan_overlay *overlays; /* one for each KEDGE__OVERLAY_BYTES of a slot, and for the rest */
+	size_t overlay_count;
+	size_t *first_overlays; /* one per target */
+	atomic_bool *laid;      /* one per cell; that of the first of a block: some of the block lies over ground */
+	size_t laid_count;      /* blocks, of which no unit is read */
+	uint64_t laid_bytes;    /* of all overlays */
 	KEDGE__ARRAY(struct kedge__read_plan_unit) units;
 	KEDGE__ARRAY(struct kedge__read_plan_batch) batches;
 	size_t ground_batches; /* so many are filled before any other: they write dead bytes where live ones of others go */
 	KEDGE__ARRAY(struct kedge__read_plan_fill) fills;
 	struct kedge__piece *pieces;
 	size_t piece_count;
-	uint64_t batch_bytes;         /* stored bytes, from which on a batch is full */
+	uint64_t batch_bytes;         /* stored bytes, from which on the largest batches are full */
 	uint32_t raw_max, stored_max; /* largest packed block, decoded; largest unit */
 };
 
@@ -116,6 +144,17 @@ static inline uint64_t kedge__read_plan_unit_at(const struct kedge__read_plan_un
 {
 	return u->segment->blocks[u->block].offset + u->offset;
 }
+
+/* overlay.c */
+
+#define KEDGE__OVERLAY_BYTES (UINT64_C(4) << 20)
+
+struct kedge__overlay_maker; /* what a thread needs to make overlays */
+struct kedge__overlay_maker *kedge__overlay_maker_new(void); /* NULL: no memory; kedge__free() */
+/* Plan RANGE of SLOT, of KEDGE__OVERLAY_BYTES at most: what of it is ground with OUT over it is counted as that, the rest is
+ * appended to LEFT. False: no memory. */
+bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_maker *o, const struct kedge__read_plan_slot *slot,
+			 struct kedge__range range, struct kedge__read_plan_overlay *out, struct kedge__range_list *left);
 
 /* ground.c */
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Literals of newer versions that go over the ground while it is in the cache: of whatever sizes and at whatever
+ * places, with copies, fills, packed blocks and dead pages among them, what is restored is what was saved. */
+#include "support.h"
+
+#define MOST   ((UINT64_C(9) << 20) + 4099) /* three overlays, the last one short */
+#define GROWTH 30000
+#define PLACES 32 /* that changed lately */
+#define PLANS  60
+
+struct world {
+	struct lab *lab;
+	struct lab_region regions[3];
+	uint8_t *data[3];
+	uint8_t *first; /* of the first region, in version 0 */
+	uint64_t places[PLACES], changes;
+	uint64_t seed, chunk, versions;
+	size_t count;
+};
+
+static uint64_t roll(struct world *w, uint64_t n)
+{
+	return draw_below(&w->seed, n);
+}
+
+static uint64_t place(struct world *w, uint64_t bytes, uint64_t len)
+{
+	uint64_t at = roll(w, bytes - len + 1);
+
+	return roll(w, 3) ? at / w->chunk * w->chunk : at;
+}
+
+static void fill(struct world *w, uint8_t *to, uint64_t len)
+{
+	bool packs = roll(w, 2); /* a codec can do something with it */
+
+	fill_random(to, len, draw(&w->seed));
+	for (uint64_t i = 4; i < len && packs; i++)
+		to[i] = to[i % 4];
+}
+
+/* Some bytes of a region become new, zero, those of another place, or what was at this very place at first. */
+static void change(struct world *w, size_t r)
+{
+	uint64_t bytes = w->regions[r].bytes, dice = roll(w, 40), at;
+	uint64_t len = w->chunk * (1 + (roll(w, 12) ? 0 : roll(w, 20)));
+
+	if (!roll(w, 8))
+		len = 1 + roll(w, len);
+	if (!roll(w, 100))
+		len = 4096 * (1 + roll(w, 4));
+	len = KEDGE__MIN(len, bytes / 2);
+	at = place(w, bytes, len);
+	if (dice < 2 && r == 0 && w->changes)
+		at = w->places[roll(w, w->changes) % PLACES] / w->chunk * w->chunk;
+	at = KEDGE__MIN(at, bytes - len);
+	if (dice < 2 && r == 0 && w->changes)
+		memcpy(w->data[0] + at, w->first + at, len);
+	else if (dice == 2)
+		memset(w->data[r] + at, (int)roll(w, 3), len);
+	else if (dice == 3)
+		memmove(w->data[r] + at, w->data[r] + place(w, bytes, len), len);
+	else
+		fill(w, w->data[r] + at, len);
+	if (r == 0)
+		w->places[w->changes++ % PLACES] = at;
+}
+
+static void world_open(struct world *w, uint64_t seed)
+{
+	static const enum kedge__reducer_id ids[] = {KEDGE__REDUCER_TREE, KEDGE__REDUCER_BASIC, KEDGE__REDUCER_REX};
+	static const uint32_t blocks[] = {131072, 4096, 100000, 65536};
+	static const char *const names[] = {"a", "b", "c"};
+	enum kedge__reducer_id id;
+
+	*w = (struct world){.seed = seed};
+	id = ids[roll(w, 3)];
+	w->chunk = id == KEDGE__REDUCER_REX ? 16 : UINT64_C(32) << roll(w, 6);
+	w->versions = 1 + roll(w, 12);
+	w->count = 1 + roll(w, 3);
+	w->lab = lab_new(id, (uint32_t)w->chunk, roll(w, 4) ? "none" : "lz4", blocks[roll(w, 4)]);
+	for (size_t r = 0; r < w->count; r++) {
+		uint64_t bytes = r == 0 && !roll(w, 4) ? MOST - roll(w, 9000) : 16384 + roll(w, 700000);
+
+		w->data[r] = malloc(bytes + GROWTH);
+		w->regions[r] = (struct lab_region){names[r], w->data[r], bytes, (uint32_t)(2 * r)};
+		fill_random(w->data[r], bytes + GROWTH, draw(&w->seed));
+	}
+	w->first = malloc(w->regions[0].bytes + GROWTH);
+	memcpy(w->first, w->data[0], w->regions[0].bytes + GROWTH);
+}
+
+static void world_close(struct world *w)
+{
+	for (size_t r = 0; r < w->count; r++)
+		free(w->data[r]);
+	free(w->first);
+	lab_free(w->lab);
+}
+
+/* Some of the worlds have a region that grows and shrinks. */
+static void world_save(struct world *w)
+{
+	uint64_t most = 1 + roll(w, 6) * roll(w, 100), least = w->regions[0].bytes;
+	bool grows = !roll(w, 3);
+
+	for (uint64_t v = 0; v <= w->versions; v++) {
+		if (grows)
+			w->regions[0].bytes = least + (roll(w, 2) ? roll(w, GROWTH) : w->regions[0].bytes - least);
+		for (size_t r = 0; v && r < w->count; r++)
+			for (uint64_t i = roll(w, most + 1); i > 0; i--)
+				change(w, r);
+		lab_save(w->lab, v, w->regions, w->count);
+	}
+}
+
+/* With many threads or one, in batches of any size, to memory that is there or is not. */
+static uint64_t world_restore(struct world *w)
+{
+	struct kedge__lineage *l = lab_open(w->lab, w->versions);
+	struct kedge__io io = {.buffer = roll(w, 2) ? 0 : (size_t)4096 << roll(w, 11)};
+	struct kedge__restore_target targets[3] = {{0}};
+	struct kedge__restore_stats stats;
+
+	for (size_t r = 0; r < w->count; r++) {
+		targets[r] = (struct kedge__restore_target){.region = r, .data = kedge__map_alloc(w->regions[r].bytes)};
+		if (roll(w, 2))
+			memset(targets[r].data, 0xa5, w->regions[r].bytes);
+	}
+	if (kedge__restore_fill(l, roll(w, 2) ? w->lab->pool : NULL, io, targets, w->count, NULL, NULL, &stats,
+				&w->lab->err))
+		fail_msg("%s", kedge__error_text(&w->lab->err));
+	for (size_t r = 0; r < w->count; r++) {
+		assert_memory_equal(targets[r].data, w->data[r], w->regions[r].bytes);
+		kedge__map_free(targets[r].data, w->regions[r].bytes);
+	}
+	kedge__lineage_close(l);
+	return stats.bytes_laid;
+}
+
+static void test_any(void **state)
+{
+	uint64_t laid = 0, worlds = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= PLANS; seed++) {
+		struct world w;
+		uint64_t bytes;
+
+		world_open(&w, seed);
+		world_save(&w);
+		bytes = world_restore(&w);
+		laid += bytes;
+		worlds += bytes > 0;
+		world_close(&w);
+	}
+	/* It was put to the test. */
+	assert_true(worlds > PLANS / 4);
+	assert_true(laid > UINT64_C(100) * PLANS);
+}
+
+/* ------------------------------------------------------------------ damage */
+
+#define BYTES  (UINT64_C(1) << 20)
+#define CHUNK  256
+#define LAST   5
+#define LITTLE 200 /* chunks that change each time */
+
+static void save_scattered(struct lab *lab, uint8_t *data)
+{
+	struct lab_region region = {"m", data, BYTES, 0};
+	uint64_t x = 5;
+
+	fill_random(data, BYTES, 1);
+	for (uint64_t v = 0; v <= LAST; v++) {
+		for (int i = 0; v && i < LITTLE; i++)
+			fill_random(data + draw_below(&x, BYTES / CHUNK) * CHUNK, CHUNK, draw(&x));
+		lab_save(lab, v, &region, 1);
+	}
+}
+
+/* An altered bit in a page of any layer is found, and said to be that layer's. */
+static void test_each_layer_is_checked(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
+	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
+	struct kedge__restore_target target = {0, back, NULL, false};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+
+	(void)state;
+	save_scattered(lab, data);
+	l = lab_open(lab, LAST);
+	memset(back, 0, BYTES);
+	assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL),
+			 0);
+	assert_memory_equal(back, data, BYTES);
+	assert_true(stats.bytes_laid > (LAST - 1) * LITTLE * CHUNK);
+	for (uint64_t v = 1; v <= LAST; v++) {
+		const struct kedge__segment *seg = kedge__lineage_segment(l, v);
+
+		for (uint64_t at = 17; at < seg->blocks[0].raw_bytes; at += 4096) {
+			struct kedge__error err = KEDGE__ERROR_INIT;
+
+			file_flip(seg->path, seg->blocks[0].offset + at, 1);
+			assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL,
+							     NULL, NULL, &err),
+					 KEDGE_E_DAMAGED);
+			assert_non_null(strstr(kedge__error_text(&err), seg->path));
+			file_flip(seg->path, seg->blocks[0].offset + at, 1);
+			kedge__error_done(&err);
+		}
+	}
+	kedge__lineage_close(l);
+	lab_free(lab);
+	free(data);
+	free(back);
+}
+
+/* One version changes the same chunks as the one before, again and again: what is dead is not read. One thread, because
+ * two may read the same page of a layer. */
+static void test_dead_layers_are_not_read(void **state)
+{
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
+	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
+	struct lab_region region = {"m", data, BYTES, 0};
+	struct kedge__restore_target target = {0, back, NULL, false};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+
+	(void)state;
+	fill_random(data, BYTES, 1);
+	for (uint64_t v = 0; v <= LAST; v++) {
+		for (uint64_t at = 0; v && at < BYTES; at += 32 * CHUNK)
+			fill_random(data + at, CHUNK, 100 * v + at);
+		lab_save(lab, v, &region, 1);
+	}
+	l = lab_open(lab, LAST);
+	assert_int_equal(kedge__restore_fill(l, NULL, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL), 0);
+	assert_memory_equal(back, data, BYTES);
+	assert_int_equal(stats.bytes_laid, BYTES / 32);
+	assert_int_equal(stats.bytes_read, BYTES + BYTES / 32);
+	kedge__lineage_close(l);
+	lab_free(lab);
+	free(data);
+	free(back);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_any),
+	    cmocka_unit_test(test_each_layer_is_checked),
+	    cmocka_unit_test(test_dead_layers_are_not_read),
+	};
+
+	return cases_run(argc, argv, tests, NULL, NULL);
+}
