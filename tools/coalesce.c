@@ -60,20 +60,26 @@ static int choose_from(struct coalesce *c, uint64_t *from)
 	return 0;
 }
 
+static void print_text(const struct coalesce *c, const struct kedge__coalesce_report *r)
+{
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
+
+	printf("version %llu of %s: %s removed", (unsigned long long)c->to, c->place.name,
+	       kedge__text_count(r->versions_removed, "version", "versions", a));
+	if (r->versions_kept_for_lineage)
+		printf(", %zu kept because others need %s", r->versions_kept_for_lineage,
+		       r->versions_kept_for_lineage == 1 ? "it" : "them");
+	printf("; store size changed from %s to %s\n", kedge__text_bytes(r->bytes_before, a),
+	       kedge__text_bytes(r->bytes_after, b));
+}
+
 static void print_result(const struct coalesce *c, uint64_t from, const struct kedge__coalesce_report *r)
 {
-	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], d[KEDGE__TEXT_ROOM];
 	json_t *o;
 
 	if (!c->place.json) {
 		if (!c->place.quiet)
-			printf("version %llu of %s: %s removed, %zu kept because others need them; store size changed "
-			       "from "
-			       "%s to %s\n",
-			       (unsigned long long)c->to, c->place.name,
-			       kedge__text_count(r->versions_removed, "version", "versions", d),
-			       r->versions_kept_for_lineage, kedge__text_bytes(r->bytes_before, a),
-			       kedge__text_bytes(r->bytes_after, b));
+			print_text(c, r);
 		return;
 	}
 	o = kedge__json_object();

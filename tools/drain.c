@@ -39,7 +39,8 @@ static int find_l2(const struct drain *d, const struct kedge__catalog *from, cha
 	if (!rc && !path)
 		path = tie.path;
 	if (!rc && kedge__store_look(path, &id, NULL) != KEDGE__SIGHT_STORE)
-		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s, its L2, is not a store: is it mounted?", path);
+		rc = kedge__error_set(err, KEDGE_E_NOTFOUND, 0, "%s%s is not a store: is it mounted?", path,
+				      path == tie.path ? ", the L2 of this L1," : "");
 	if (!rc && tie.path && !kedge__store_id_equal(&id, &tie.id))
 		rc = kedge__error_set(err, KEDGE_E_CONFIG, 0,
 				      "%s is not the L2 that this L1 belongs to, which was at %s", path, tie.path);

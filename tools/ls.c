@@ -291,7 +291,8 @@ static void levels_text(const struct ls *l, const struct row *row, char out[KEDG
 
 	if (l->place.level_count == 1) {
 		snprintf(out, KEDGE__TEXT_ROOM, "%s%s%s",
-			 row->form[0]                       ? row->form[0]
+			 !row->reducer                      ? "?"
+			 : row->form[0]                     ? row->form[0]
 			 : row->parent == KEDGE__NO_VERSION ? "self-contained"
 							    : "changes",
 			 row->protect[0] ? "+" : "", row->protect);
@@ -307,28 +308,44 @@ static void levels_text(const struct ls *l, const struct row *row, char out[KEDG
 	}
 }
 
+static void bytes_text(const struct row *row, uint64_t bytes, struct kedge__table *t)
+{
+	char a[KEDGE__TEXT_ROOM];
+
+	kedge__table_text(t, row->reducer ? kedge__text_bytes(bytes, a) : "?");
+}
+
+static void number_text(const struct row *row, uint64_t number, struct kedge__table *t)
+{
+	if (row->reducer)
+		kedge__table_number(t, number);
+	else
+		kedge__table_text(t, "?");
+}
+
+/* Of a version whose manifest cannot be read, nothing is known but its number. */
 static void row_text(const struct ls *l, const struct row *row, bool details, struct kedge__table *t)
 {
 	char a[KEDGE__TEXT_ROOM];
 
 	kedge__table_number(t, row->version);
 	kedge__table_text(t, row->created_ns ? kedge__text_time(row->created_ns, a) : "?");
-	kedge__table_number(t, row->ranks);
+	number_text(row, row->ranks, t);
 	kedge__table_text(t, row->reducer ? row->reducer : "?");
-	kedge__table_text(t, kedge__text_bytes(row->raw, a));
-	kedge__table_text(t, kedge__text_bytes(row->stored, a));
-	kedge__table_text(t, kedge__text_ratio(row->raw, row->stored, a));
-	if (row->parent == KEDGE__NO_VERSION)
+	bytes_text(row, row->raw, t);
+	bytes_text(row, row->stored, t);
+	kedge__table_text(t, row->reducer ? kedge__text_ratio(row->raw, row->stored, a) : "?");
+	if (row->reducer && row->parent == KEDGE__NO_VERSION)
 		kedge__table_text(t, "-");
 	else
-		kedge__table_number(t, row->parent);
-	kedge__table_number(t, row->lineage);
+		number_text(row, row->parent, t);
+	number_text(row, row->lineage, t);
 	levels_text(l, row, a);
 	kedge__table_text(t, a);
 	if (details) {
-		kedge__table_text(t, kedge__text_bytes(row->literal, a));
-		kedge__table_text(t, kedge__text_bytes(row->metadata, a));
-		kedge__table_text(t, kedge__text_seconds(row->seconds, a));
+		bytes_text(row, row->literal, t);
+		bytes_text(row, row->metadata, t);
+		kedge__table_text(t, row->reducer ? kedge__text_seconds(row->seconds, a) : "?");
 	}
 	if (details && row->problem)
 		kedge__table_add(t, "%s: %s", row->status, row->problem);

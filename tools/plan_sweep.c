@@ -376,7 +376,10 @@ static void report_row(const struct kedge__plan_report *r, json_t *row, struct k
 	kedge__table_add(t, "%llu", (unsigned long long)r->async.segments);
 	kedge__table_add(t, "%llu", (unsigned long long)r->async.incomplete);
 	kedge__table_add(t, "%.4f", r->async.expect.efficiency);
-	kedge__table_add(t, "%.3f", r->async.expect.efficiency / r->sync.expect.efficiency);
+	if (r->sync.expect.efficiency > 0)
+		kedge__table_add(t, "%.3f", r->async.expect.efficiency / r->sync.expect.efficiency);
+	else
+		kedge__table_add(t, "-");
 }
 
 static int add_efficiency_series(const struct kedge__plan_sweep *s, size_t series, struct results *r,

@@ -25,9 +25,9 @@ const char *kedge__text_seconds(double seconds, char buf[KEDGE__TEXT_ROOM])
 {
 	if (!isfinite(seconds))
 		snprintf(buf, KEDGE__TEXT_ROOM, "never");
-	else if (seconds < 1e-3)
+	else if (seconds < 0.9995e-3) /* what would be rounded to 1000 has the next unit */
 		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g us", seconds * 1e6);
-	else if (seconds < 1)
+	else if (seconds < 0.9995)
 		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g ms", seconds * 1e3);
 	else if (seconds < 120)
 		snprintf(buf, KEDGE__TEXT_ROOM, "%.3g s", seconds);

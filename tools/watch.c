@@ -330,15 +330,24 @@ static int check_patterns(const struct kedge__watch *w)
 	return 0;
 }
 
+static int check_dir(const struct kedge__watch *w)
+{
+	struct kedge__error err = KEDGE__ERROR_INIT;
+	struct stat st;
+
+	errno = 0;
+	if (stat(w->spec.dir, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	(void)kedge__error_set(&err, KEDGE_E_IO, errno ? errno : ENOTDIR, "%s", w->spec.dir);
+	return kedge__tool_fail(w->usage.command, &err, "cannot watch");
+}
+
 static int check_usage(const struct loop *l, int operands)
 {
 	const struct kedge__watch *w = &l->watch;
-	struct stat st;
 
 	if (operands != 1)
 		return kedge__usage_error(&w->usage, operands ? "one directory at a time, please" : "which directory?");
-	if (stat(w->spec.dir, &st) != 0 || !S_ISDIR(st.st_mode))
-		return kedge__usage_error(&w->usage, "%s is not a directory", w->spec.dir);
 	if (!w->name)
 		return kedge__usage_error(&w->usage, "-n NAME is missing: what to call the versions");
 	if (!w->spec.patterns.count)
@@ -410,6 +419,8 @@ int kedge__tool_watch(int argc, char **argv)
 		w->spec.dir = first < argc ? argv[first] : NULL;
 		w->spec.count = l.count == UINT64_MAX ? 0 : l.count;
 		status = check_usage(&l, argc - first);
+		if (!status)
+			status = check_dir(w);
 		if (status == 0)
 			status = watch(&l);
 	}

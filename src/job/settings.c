@@ -11,9 +11,9 @@ static const char *const reducers[] = {"full", "basic", "list", "tree", "auto", 
 static const char *const captures[] = {"sync", "copy", "cow", "cow-user", NULL}; /* enum kedge__capture_mode */
 static const char *const coalescing[] = {"auto", "batch", "never", NULL};        /* enum kedge__coalesce_mode */
 static const char *const tracks[] = {"none",     "auto",      "uffd",
-				     "mprotect", "softdirty", NULL};    /* enum kedge__track_mode */
-static const char *const schemes[] = {"off",   "agnostic",    "agnostic-block",
-				      "aware", "aware-block", "auto", NULL}; /* enum kedge__aggregate_scheme */
+				     "mprotect", "softdirty", NULL}; /* enum kedge__track_mode */
+static const char *const schemes[] = {"off",  "agnostic", "agnostic-block", "aware", "aware-block",
+				      "auto", NULL};                    /* enum kedge__aggregate_scheme */
 static const char *const writers[] = {"auto", "pwrite", "uring", NULL}; /* enum kedge__writer */
 
 #define TYPE_TEXT                .type = KEDGE__SETTING_STRING
@@ -53,6 +53,11 @@ static int chunk_check(const struct kedge__job_settings *s, struct kedge__error 
 	if ((s->chunk & (s->chunk - 1)) != 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "chunk = %llu: must be a power of two from 32 to 65536",
 					(unsigned long long)s->chunk);
+	return 0;
+}
+
+static int pattern_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
 	if ((s->pattern & (s->pattern - 1)) != 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "pattern = %llu: must be a power of two from 16 to 256",
 					(unsigned long long)s->pattern);
@@ -165,19 +170,22 @@ int kedge__job_settings_gpu(const struct kedge__job_settings *s, struct kedge__g
 	return rc ? rc : gpu_turns_parse(s->gpu_turns, &g->queues, err);
 }
 
-/* `keep` and `l2_keep`; what is wrong is said with the place where it was written. */
-static int keep_check(const struct kedge__settings *in, const char *key, const char *text, struct kedge__error *err)
+static int keep_text_check(const char *key, const char *text, struct kedge__error *err)
 {
 	struct kedge__keep keep;
 	int rc = kedge__keep_parse(text, &keep, err);
 
-	if (rc)
-		kedge__error_prefix(err, "%s", key);
-	for (size_t i = 0; rc && i < in->n; i++) {
-		if (strcmp(in->table[i].key, key) == 0 && in->origins[i])
-			kedge__error_prefix(err, "%s", in->origins[i]);
-	}
-	return rc;
+	return rc ? kedge__error_prefix(err, "%s", key) : 0;
+}
+
+static int keep_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	return keep_text_check("keep", s->keep, err);
+}
+
+static int l2_keep_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	return keep_text_check("l2_keep", s->l2_keep, err);
 }
 
 struct kedge__keep kedge__job_settings_keep(const struct kedge__job_settings *s, int level)
@@ -194,6 +202,11 @@ static int journal_check(const struct kedge__job_settings *s, struct kedge__erro
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
 					"journal = %s: must be yes, no, or the path of a file or directory from / on",
 					s->journal);
+	return 0;
+}
+
+static int metrics_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
 	if (s->metrics[0] && s->metrics[0] != '/')
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0,
 					"metrics = %s: must be the path of a file or directory from / on, or empty",
@@ -213,39 +226,121 @@ char *kedge__job_file(const char *place, const char *name, const char *suffix)
 	return kedge__strdup(place);
 }
 
-static int values_check(const struct kedge__job_settings *s, struct kedge__error *err)
+static int l1_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
-	struct kedge__protection protection;
-	struct kedge__codec_choice choice;
-	struct kedge__policy_config policy;
-	int rc = chunk_check(s, err);
+	return s->l1[0] ? 0 : kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
+}
 
-	if (rc)
-		return rc;
-	if (!s->l1[0])
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
+static int l2_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
 	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
-	rc = stage_check(s, err);
-	if (!rc)
-		rc = kedge__signals_check(s->on_signal, err);
-	if (!rc)
-		rc = journal_check(s, err);
-	if (!rc)
-		rc = kedge__protection_parse(s->protect, &protection, err);
-	if (!rc)
-		rc = kedge__job_settings_policy(s, &policy, err);
-	if (!rc)
-		rc = kedge__job_settings_gpu(s, &(struct kedge__gpu){.memory = 0}, err);
-	if (rc)
-		return rc;
-	rc = kedge__codec_choice_parse(s->codec, &choice, err);
-	if (!rc)
+	return 0;
+}
+
+static int on_signal_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	return kedge__signals_check(s->on_signal, err);
+}
+
+static int protect_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	struct kedge__protection protection;
+
+	return kedge__protection_parse(s->protect, &protection, err);
+}
+
+static int interval_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	double seconds;
+
+	return seconds_parse("interval", s->interval, &seconds, err);
+}
+
+static int mtbf_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	double seconds;
+
+	return seconds_parse("mtbf", s->mtbf, &seconds, err);
+}
+
+/* And whether it fits to the others. */
+static int l2_mtbf_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	struct kedge__policy_config policy;
+
+	return kedge__job_settings_policy(s, &policy, err);
+}
+
+static int gpu_memory_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	uint64_t bytes;
+
+	return gpu_memory_parse(s->gpu_memory, 0, &bytes, err);
+}
+
+static int gpu_turns_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	const char *queues;
+
+	return gpu_turns_parse(s->gpu_turns, &queues, err);
+}
+
+static int codec_check(const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	struct kedge__codec_choice choice;
+
+	if (kedge__codec_choice_parse(s->codec, &choice, err) == 0)
 		return 0;
 	kedge__error_prefix(err, "codec = %s", s->codec);
 	if (err)
 		err->code = KEDGE_E_CONFIG;
 	return KEDGE_E_CONFIG;
+}
+
+/* What the type of a setting does not say about its values. */
+static const struct {
+	const char *key;
+	int (*check)(const struct kedge__job_settings *s, struct kedge__error *err);
+} checks[] = {
+    {"keep", keep_check},
+    {"l2_keep", l2_keep_check},
+    {"chunk", chunk_check},
+    {"pattern", pattern_check},
+    {"l1", l1_check},
+    {"l2", l2_check},
+    {"stage", stage_check},
+    {"on_signal", on_signal_check},
+    {"journal", journal_check},
+    {"metrics", metrics_check},
+    {"protect", protect_check},
+    {"interval", interval_check},
+    {"mtbf", mtbf_check},
+    {"l2_mtbf", l2_mtbf_check},
+    {"gpu_memory", gpu_memory_check},
+    {"gpu_turns", gpu_turns_check},
+    {"codec", codec_check},
+};
+
+/* What is wrong with the value of KEY is said with the place where it was written. */
+static void origin_add(const struct kedge__settings *in, const char *key, struct kedge__error *err)
+{
+	for (size_t i = 0; i < in->n; i++)
+		if (strcmp(in->table[i].key, key) == 0 && in->origins[i])
+			(void)kedge__error_prefix(err, "%s", in->origins[i]);
+}
+
+static int values_check(const struct kedge__settings *in, const struct kedge__job_settings *s, struct kedge__error *err)
+{
+	for (size_t i = 0; i < KEDGE__COUNT(checks); i++) {
+		int rc = checks[i].check(s, err);
+
+		if (rc) {
+			origin_add(in, checks[i].key, err);
+			return rc;
+		}
+	}
+	return 0;
 }
 
 static int override_set(const struct kedge__settings *in, const char *pair, const char *call, struct kedge__error *err)
@@ -307,11 +402,7 @@ static int sources_load(const struct kedge__job_sources *from, char **origins, s
 		rc = override_set(&in, from->overrides[i], from->call, err);
 	if (!rc)
 		rc = kedge__settings_places(&in, from->rank, err);
-	if (!rc)
-		rc = keep_check(&in, "keep", s->keep, err);
-	if (!rc)
-		rc = keep_check(&in, "l2_keep", s->l2_keep, err);
-	return rc ? rc : values_check(s, err);
+	return rc ? rc : values_check(&in, s, err);
 }
 
 void kedge__job_bucket_init(struct kedge__bucket *b, uint64_t rate)

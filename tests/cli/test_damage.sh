@@ -87,6 +87,7 @@ flip "$(find store -name 'set-*2')" 20
 expect 1 kedge verify -s store
 expect 0 kedge ls -s store -n job
 printed damaged
+is "$(awk '$NF == "damaged" { $1 = ""; print }' out)" " ? ? ? ? ? ? ? ? ? damaged" "what is known of a version without a manifest"
 expect 0 kedge restore -s store -n job -o cut
 same cut/f f1
 for m in $(find store -name 'set-*'); do

@@ -77,6 +77,30 @@ wrong '~alice/x' 'wrong.conf:2: l1: only ~ and ~/ stand for a home directory'
 wrong '/a$' 'write $$ where the sign itself is meant'
 wrong '"/a' 'wrong.conf:2: l1: there is no closing "'
 wrong "'/a' b" "wrong.conf:2: l1: there is text behind the closing '"
+
+# So is a value that a setting cannot have, whatever its type: the message says where it is written.
+invalid() # KEY VALUE MESSAGE
+{
+	printf 'l1 = store\n%s = %s\n' "$1" "$2" >wrong.conf
+	expect 2 env KEDGE_CONFIG=wrong.conf kedge info -q
+	said "wrong.conf:2: $1$3"
+	expect 2 kedge info -q --set "$1=$2"
+	said "--set: $1$3"
+}
+invalid interval often ": 'often' is not a number"
+invalid mtbf never ": 'never' is not a number"
+invalid l2_mtbf 5h " is set, but mtbf is not"
+invalid codec zip " = zip: "
+invalid protect all " = all: must be single, partner"
+invalid journal some " = some: must be yes, no"
+invalid metrics here " = here: must be the path"
+invalid on_signal KILL " = KILL: must be a list of"
+invalid chunk 96 " = 96: must be a power of two"
+invalid pattern 24 " = 24: must be a power of two"
+invalid gpu_memory much " = much: must be a size"
+invalid gpu_turns twice " = twice: must be yes, no"
+invalid keep all ": 'all' does not say which versions to keep"
+invalid record_memory 1 ': "1" is not a size (bytes, or with k, M, G, T) from 1M to 1024T'
 printf '%s\n' "l1 = '~\$a%h' # as it is" 'l2 = ${NOWHERE:-/else}/b$$c' >odd.conf
 is "$(KEDGE_CONFIG=odd.conf value l1)" "'~\$a%h'   # odd.conf:1" "single quotes"
 is "$(KEDGE_CONFIG=odd.conf value l2)" "'/else/b\$c'   # odd.conf:2" "a variable with a text instead"

@@ -205,7 +205,8 @@ is $code 0 "the exit code after SIGTERM"
 
 # What cannot be right is refused.
 expect 2 kedge watch
-expect 2 kedge watch nosuchdir -n sim -f x -c 1
+expect 5 kedge watch nosuchdir -n sim -f x -c 1
+said 'cannot watch: nosuchdir: No such file or directory'
 expect 2 kedge watch live -n sim -c 1
 said '--files PATTERN is missing'
 expect 2 kedge watch live -n sim -f x
