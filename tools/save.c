@@ -577,7 +577,7 @@ static int check_setting(const struct save *s, const char *option, const char *k
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__job_settings settings;
 	struct kedge__text_list list = {0};
-	char *call = kedge__asprintf("--set: %s: ", key), *own = kedge__asprintf("%s = %s: ", key, value);
+	char *call = kedge__asprintf("--set: %s: ", key), *own = kedge__asprintf("--set: %s = %s: ", key, value);
 	const char *cause = NULL;
 	int status = 0;
 

@@ -7,7 +7,6 @@
 
 #include <sys/uio.h>
 
-#define STREAMS      64 /* of a thread; layers that are this far apart share one */
 #define STREAM_BYTES (UINT32_C(64) << 10)
 #define GAP_BYTES    KEDGE__BLOCK_PAGE /* read with its surroundings, because another read takes as long */
 
@@ -39,7 +38,7 @@ bool kedge__fill_overlay_has(const struct kedge__filling *f, const struct kedge_
 
 static size_t stream_count(const struct kedge__filling *f)
 {
-	return KEDGE__MIN(f->plan.member_count, STREAMS);
+	return KEDGE__MIN(f->plan.member_count, KEDGE__OVERLAY_LAYERS);
 }
 
 static int streams_init(const struct kedge__filling *f, struct kedge__fill_worker *h, struct kedge__error *err)

@@ -21,6 +21,7 @@
 #define WORDS      (KEDGE__OVERLAY_BYTES / MARK / 64)
 #define CELLS      (KEDGE__OVERLAY_BYTES / CELL)
 #define FEW_LEFT   8          /* one of so many cells */
+#define FEW_OVERS  8          /* of a layer, on average: pages of it would be read for each range again */
 #define LONG_OVER  (CELL - 1) /* at most, on average: pages are faster to read to their places */
 
 struct kedge__overlay_maker {
@@ -358,12 +359,24 @@ static bool layers_add(struct kedge__overlay_maker *o, const struct kedge__read_
 	return true;
 }
 
-static bool on_chain(const struct kedge__read_plan *plan, const struct kedge__read_plan_member *m)
+/* The versions over the ground are its descendants, and threads can have a stream for each of them. */
+static bool is_near(const struct kedge__read_plan *plan, const struct kedge__read_plan_member *m)
 {
+	if (&plan->members[plan->member_count] - m > KEDGE__OVERLAY_LAYERS)
+		return false;
 	for (size_t i = 0; i < plan->chain_count; i++)
 		if (plan->chain[i] == m)
 			return true;
 	return false;
+}
+
+/* Nothing is gained by it. */
+static bool is_idle(const struct kedge__overlay_maker *o)
+{
+	const struct kedge__read_plan_overlay *out = o->out;
+
+	return is_hopeless(o) || out->bytes > LONG_OVER * out->overs.count ||
+	       out->overs.count < FEW_OVERS * out->layers.count;
 }
 
 /* Marks behind the end of the range are set, up to the end of its last cell. */
@@ -389,7 +402,7 @@ bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_ma
 	const struct kedge__read_plan_ground *g = plan->ground_count ? &plan->grounds[slot->target] : NULL;
 	uint64_t offset = range.start - slot->base;
 
-	if (!g || !g->member || slot->far || !on_chain(plan, g->member))
+	if (!g || !g->member || slot->far || !is_near(plan, g->member))
 		return kedge__array_push(left, range);
 	o->range = range;
 	o->out = out;
@@ -401,7 +414,7 @@ bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_ma
 		ground_extents(o, g, slot->base);
 		leave_dead(o);
 	}
-	if (is_hopeless(o) || out->bytes > LONG_OVER * out->overs.count) {
+	if (is_idle(o)) {
 		overlay_drop(out);
 		return kedge__array_push(left, range);
 	}

@@ -147,7 +147,8 @@ static inline uint64_t kedge__read_plan_unit_at(const struct kedge__read_plan_un
 
 /* overlay.c */
 
-#define KEDGE__OVERLAY_BYTES (UINT64_C(4) << 20)
+#define KEDGE__OVERLAY_BYTES  (UINT64_C(4) << 20)
+#define KEDGE__OVERLAY_LAYERS 64 /* at most, of versions that follow each other */
 
 struct kedge__overlay_maker; /* what a thread needs to make overlays */
 struct kedge__overlay_maker *kedge__overlay_maker_new(void); /* NULL: no memory; kedge__free() */
