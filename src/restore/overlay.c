@@ -287,7 +287,7 @@ static bool overs_cut(struct kedge__overlay_maker *o)
 	}
 	o->out->layers.count = kept;
 	kedge__array_done(&o->out->overs);
-	memcpy(&o->out->overs, &cut.overs, sizeof(cut.overs));
+	o->out->overs = cut.overs;
 	o->out->bytes = cut.bytes;
 	return true;
 }
