@@ -67,6 +67,7 @@ struct kedge__fill_worker { /* private to a thread */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	struct kedge__fill_stream *streams; /* of layers; NULL until one is needed */
 	uint8_t *stream_bytes;
+	const struct kedge__read_plan_unit *last; /* of the batch: what lies behind it is perhaps another thread's */
 	uint64_t bytes_read, blocks_read;
 	double reading, decoding, placing; /* seconds */
 };

@@ -108,6 +108,7 @@ static int stream_read(struct kedge__fill_worker *h, struct kedge__fill_stream *
 struct part {
 	uint8_t *at;
 	uint64_t from, to;
+	uint64_t end; /* of the batch */
 };
 
 /* The first over that ends behind AT. */
@@ -116,6 +117,15 @@ static size_t over_find(const struct kedge__read_plan_over *overs, size_t n, uin
 	size_t i;
 
 	KEDGE__PARTITION_POINT(i, n, overs[i].at + overs[i].len <= at);
+	return i;
+}
+
+/* How many of the N overs begin before END. */
+static size_t overs_before(const struct kedge__read_plan_over *overs, size_t n, uint64_t end)
+{
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, n, overs[i].at < end);
 	return i;
 }
 
@@ -134,7 +144,8 @@ static int layer_put(const struct kedge__filling *f, struct kedge__fill_worker *
 
 		for (uint64_t at = from, pos = o->position + (from - o->at); at < to; at += n, pos += n) {
 			if (s->member != layer->member || pos < s->from || pos >= s->to)
-				rc = stream_read(h, s, bytes, layer->member, pos, o, layer->count - i, err);
+				rc = stream_read(h, s, bytes, layer->member, pos, o,
+						 overs_before(o, layer->count - i, p->end), err);
 			if (rc)
 				return rc;
 			n = KEDGE__MIN(to - at, s->to - pos);
@@ -164,11 +175,12 @@ int kedge__fill_overlay_put(struct kedge__filling *f, struct kedge__fill_worker 
 			    const struct kedge__read_plan_unit *u, uint8_t *at, uint64_t *bad, struct kedge__error *err)
 {
 	uint64_t pos = place_of(f, u), end = pos + u->bytes, n;
+	uint64_t batch_end = h->last->target == u->target ? place_of(f, h->last) + h->last->bytes : end;
 	int rc = streams_init(f, h, err);
 
 	for (; pos < end && !rc; pos += n, at += n) {
 		uint64_t from = pos % KEDGE__OVERLAY_BYTES;
-		struct part p = {at, from, 0};
+		struct part p = {at, from, 0, from + (batch_end - pos)};
 
 		n = KEDGE__MIN(end - pos, KEDGE__OVERLAY_BYTES - from);
 		p.to = from + n;

@@ -556,6 +556,7 @@ static int batch_fill(struct kedge__filling *f, struct kedge__fill_worker *h,
 	bool came = kedge__fill_past_wait(f, number);
 	int rc = 0;
 
+	h->last = &units[batch->count - 1];
 	h->reading += kedge__clock_seconds() - start;
 	if (came)
 		return batch_place(f, h, batch, number, bytes, err);
