@@ -213,7 +213,7 @@ void kedge__fill_overlay_announce(struct kedge__filling *f, size_t number)
 	const struct kedge__read_plan_unit *u = &f->plan.units.at[batch->first];
 	const struct kedge__read_plan_overlay *last = NULL;
 
-	for (size_t i = 0; f->plan.laid_bytes && number < f->plan.ground_batches && i < batch->count; i++) {
+	for (size_t i = 0; f->plan.laid_bytes && i < batch->count; i++) {
 		const struct kedge__read_plan_overlay *overlay = overlay_at(f, u[i].target, place_of(f, &u[i]));
 
 		for (size_t k = 0; overlay != last && k < overlay->layers.count; k++)

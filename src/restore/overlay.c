@@ -127,33 +127,50 @@ static bool over_add(struct kedge__overlay_maker *o, struct kedge__read_plan_lay
 	return kedge__array_push(&o->out->overs, ((struct kedge__read_plan_over){position, at, len}));
 }
 
-/* Extents of the range, and what lies between them. */
+/* The part of E that is in the range begins AT there; what lies between it and NEXT, where the one before ended, no map
+ * has. */
+static void extent_enter(struct kedge__overlay_maker *o, const struct kedge__extent *e, uint32_t *next, uint32_t *at,
+			 uint32_t *len)
+{
+	uint64_t from = KEDGE__MAX(e->addr, o->range.start);
+	uint64_t to = KEDGE__MIN(e->addr + e->len, o->range.start + o->range.len);
+
+	*at = (uint32_t)(from - o->range.start);
+	*len = (uint32_t)(to - from);
+	if (*at > *next)
+		leave(o, *next, *at - *next);
+	*next = *at + *len;
+}
+
+/* The range ends behind the last extent. */
+static void extents_end(struct kedge__overlay_maker *o, uint32_t next)
+{
+	if (next < o->range.len)
+		leave(o, next, (uint32_t)o->range.len - next);
+}
+
 static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_member *m)
 {
 	const struct kedge__extent_map *map = &m->seg->map;
 	struct kedge__read_plan_layer *layer = layer_begin(o, m);
-	uint64_t next = o->range.start, end = o->range.start + o->range.len;
+	uint64_t end = o->range.start + o->range.len;
+	uint32_t next = 0, at, len;
 
 	if (!layer)
 		return false;
-	for (size_t i = kedge__extent_map_find(map, next); i < map->count && map->at[i].addr < end && !is_hopeless(o);
-	     i++) {
+	for (size_t i = kedge__extent_map_find(map, o->range.start);
+	     i < map->count && map->at[i].addr < end && !is_hopeless(o); i++) {
 		const struct kedge__extent *e = &map->at[i];
-		uint64_t from = KEDGE__MAX(e->addr, o->range.start), to = KEDGE__MIN(e->addr + e->len, end);
-		uint32_t at = (uint32_t)(from - o->range.start), len = (uint32_t)(to - from);
 
-		if (from > next)
-			leave(o, (uint32_t)(next - o->range.start), (uint32_t)(from - next));
+		extent_enter(o, e, &next, &at, &len);
 		if (e->kind == KEDGE__EXTENT_LITERAL) {
-			if (!over_add(o, layer, e->src + (from - e->addr), at, len))
+			if (!over_add(o, layer, e->src + (o->range.start + at - e->addr), at, len))
 				return false;
 		} else if (e->kind != KEDGE__EXTENT_PARENT) {
 			leave(o, at, len);
 		}
-		next = to;
 	}
-	if (next < end)
-		leave(o, (uint32_t)(next - o->range.start), (uint32_t)(end - next));
+	extents_end(o, next);
 	o->out->layers.count -= layer->count == 0;
 	return true;
 }
@@ -165,20 +182,17 @@ static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_me
 static void ground_extents(struct kedge__overlay_maker *o, const struct kedge__read_plan_ground *g, uint64_t base)
 {
 	const struct kedge__extent_map *map = &g->member->seg->map;
-	uint64_t next = o->range.start, end = o->range.start + o->range.len;
+	uint64_t end = o->range.start + o->range.len;
+	uint32_t next = 0, at, len;
 
-	for (size_t i = kedge__extent_map_find(map, next); i < map->count && map->at[i].addr < end; i++) {
+	for (size_t i = kedge__extent_map_find(map, o->range.start); i < map->count && map->at[i].addr < end; i++) {
 		const struct kedge__extent *e = &map->at[i];
-		uint64_t from = KEDGE__MAX(e->addr, o->range.start), to = KEDGE__MIN(e->addr + e->len, end);
 
-		if (from > next)
-			leave(o, (uint32_t)(next - o->range.start), (uint32_t)(from - next));
+		extent_enter(o, e, &next, &at, &len);
 		if (e->kind != KEDGE__EXTENT_LITERAL || e->addr - base - e->src != g->shift)
-			leave(o, (uint32_t)(from - o->range.start), (uint32_t)(to - from));
-		next = to;
+			leave(o, at, len);
 	}
-	if (next < end)
-		leave(o, (uint32_t)(next - o->range.start), (uint32_t)(end - next));
+	extents_end(o, next);
 }
 
 /* The places FROM to TO - 1 of the target have no cell of the ground's. */
@@ -204,8 +218,7 @@ static void ground_cells(struct kedge__overlay_maker *o, const struct kedge__rea
 
 		kedge__read_plan_fits(g, block, &from, &to);
 		place = block->position + from + g->shift;
-		if (from >= to || (place - offset) % CELL || from % CELL ||
-		    (!kedge__block_has_pages(block) && block->raw_bytes > CELL))
+		if (from >= to || (place - offset) % CELL || from % CELL || !kedge__read_plan_paged(block))
 			continue;
 		leave_places(o, offset, next, place);
 		next = place + (to - from);
@@ -399,10 +412,10 @@ bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_ma
 			 const struct kedge__read_plan_slot *slot, struct kedge__range range,
 			 struct kedge__read_plan_overlay *out, struct kedge__range_list *left)
 {
-	const struct kedge__read_plan_ground *g = plan->ground_count ? &plan->grounds[slot->target] : NULL;
+	const struct kedge__read_plan_ground *g = &plan->grounds[slot->target];
 	uint64_t offset = range.start - slot->base;
 
-	if (!g || !g->member || slot->far || !is_near(plan, g->member))
+	if (!g->member || slot->far || !is_near(plan, g->member))
 		return kedge__array_push(left, range);
 	o->range = range;
 	o->out = out;

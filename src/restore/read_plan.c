@@ -589,8 +589,7 @@ static int cells_number(struct kedge__read_plan *plan, struct kedge__read_plan_m
 static bool is_plain(const struct kedge__segment *seg)
 {
 	for (size_t b = 0; b < seg->block_count; b++)
-		if (seg->blocks[b].codec != KEDGE__CODEC_NONE ||
-		    (!kedge__block_has_pages(&seg->blocks[b]) && seg->blocks[b].raw_bytes > KEDGE__BLOCK_PAGE))
+		if (seg->blocks[b].codec != KEDGE__CODEC_NONE || !kedge__read_plan_paged(&seg->blocks[b]))
 			return false;
 	return true;
 }

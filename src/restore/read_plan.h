@@ -139,6 +139,12 @@ static inline uint32_t kedge__read_plan_cell_end(const struct kedge__block_recor
 	return end;
 }
 
+/* No cell is larger than a page. */
+static inline bool kedge__read_plan_paged(const struct kedge__block_record *b)
+{
+	return kedge__block_has_pages(b) || b->raw_bytes <= KEDGE__BLOCK_PAGE;
+}
+
 /* Where in its file a unit begins. */
 static inline uint64_t kedge__read_plan_unit_at(const struct kedge__read_plan_unit *u)
 {
@@ -152,7 +158,7 @@ static inline uint64_t kedge__read_plan_unit_at(const struct kedge__read_plan_un
 
 struct kedge__overlay_maker; /* what a thread needs to make overlays */
 struct kedge__overlay_maker *kedge__overlay_maker_new(void); /* NULL: no memory; kedge__free() */
-/* Plan RANGE of SLOT, of KEDGE__OVERLAY_BYTES at most: what of it is ground with OUT over it is counted as that, the rest is
+/* Plan RANGE of SLOT, of KEDGE__OVERLAY_BYTES at most, where there is a choice of ground: what of it is ground with OUT over it is counted as that, the rest is
  * appended to LEFT. False: no memory. */
 bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_maker *o, const struct kedge__read_plan_slot *slot,
 			 struct kedge__range range, struct kedge__read_plan_overlay *out, struct kedge__range_list *left);
