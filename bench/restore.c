@@ -22,10 +22,10 @@ struct bench {
 	bool stays; /* files could not be dropped from the page cache */
 	struct kedge__pool *pool;
 	uint8_t *data;
-	char *store, *copy; /* paths */
-	int copy_fd;
+	char *store, *copy, *first; /* paths; the last: of the file of the first version */
+	int copy_fd, first_fd;
 	uint64_t seed;
-	double read[TURNS], restore[TURNS], ratio[TURNS];
+	double read[TURNS], read_first[TURNS], restore[TURNS], ratio[TURNS], first_ratio[TURNS];
 	double read_cpu[TURNS], restore_cpu[TURNS], cpu_ratio[TURNS]; /* processor seconds of all threads */
 	struct kedge__restore_stats stats;                            /* of the last turn */
 	double open_seconds;
@@ -97,6 +97,27 @@ static int make_copy(struct bench *b, struct kedge__error *err)
 	return rc ? rc : kedge__fs_write(b->copy_fd, b->data, b->size, b->copy, err);
 }
 
+/* If it is as long as the copy: with a codec it may not be. */
+static int open_first(struct bench *b, struct kedge__error *err)
+{
+	struct kedge__catalog *cat = NULL;
+	uint64_t bytes = 0;
+	int rc = kedge__catalog_open(b->store, "bench", KEDGE__CATALOG_READ, &cat, err);
+
+	if (rc)
+		return rc;
+	b->first = kedge__segment_path(cat, 1, 0, 0);
+	kedge__catalog_close(cat);
+	rc = b->first ? kedge__fs_open_read(b->first, &b->first_fd, err) : kedge__error_nomem(err);
+	if (!rc)
+		rc = kedge__fs_size(b->first_fd, &bytes, b->first, err);
+	if (!rc && bytes < b->size) {
+		kedge__fs_close(b->first_fd);
+		b->first_fd = -1;
+	}
+	return rc;
+}
+
 /* ---- a turn */
 
 static void forget(struct bench *b)
@@ -105,13 +126,31 @@ static void forget(struct bench *b)
 		b->stays = true;
 }
 
+/* A plain read of as many bytes as the state has. */
+struct reading {
+	struct bench *bench;
+	const char *path;
+	int fd;
+};
+
 static int read_piece(void *ctx, size_t i, int worker)
 {
-	struct bench *b = ctx;
+	const struct reading *r = ctx;
+	const struct bench *b = r->bench;
 
 	(void)worker;
-	return kedge__fs_pread(b->copy_fd, b->data + i * PIECE, KEDGE__MIN(PIECE, (size_t)b->size - i * PIECE),
-			       i * PIECE, b->copy, NULL);
+	return kedge__fs_pread(r->fd, b->data + i * PIECE, KEDGE__MIN(PIECE, (size_t)b->size - i * PIECE), i * PIECE,
+			       r->path, NULL);
+}
+
+static int read_once(struct bench *b, const char *path, int fd, double *seconds, struct kedge__error *err)
+{
+	struct reading r = {b, path, fd};
+	double start = kedge__clock_seconds();
+	int rc = kedge__pool_for(b->pool, (b->size + PIECE - 1) / PIECE, read_piece, &r);
+
+	*seconds = kedge__clock_seconds() - start;
+	return rc ? kedge__error_set(err, rc, 0, "cannot read %s", path) : 0;
 }
 
 static int restore_once(struct bench *b, struct kedge__error *err)
@@ -147,13 +186,17 @@ static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 	int rc;
 
 	forget(b);
+	if (b->first_fd >= 0) {
+		rc = read_once(b, b->first, b->first_fd, &b->read_first[turn], err);
+		if (rc)
+			return rc;
+		forget(b);
+	}
 	cpu = cpu_seconds();
-	start = kedge__clock_seconds();
-	rc = kedge__pool_for(b->pool, (b->size + PIECE - 1) / PIECE, read_piece, b);
-	b->read[turn] = kedge__clock_seconds() - start;
+	rc = read_once(b, b->copy, b->copy_fd, &b->read[turn], err);
 	b->read_cpu[turn] = cpu_seconds() - cpu;
 	if (rc)
-		return kedge__error_set(err, rc, 0, "cannot read %s", b->copy);
+		return rc;
 	forget(b);
 	cpu = cpu_seconds();
 	start = kedge__clock_seconds();
@@ -161,6 +204,7 @@ static int take_turn(struct bench *b, uint64_t turn, struct kedge__error *err)
 	b->restore[turn] = kedge__clock_seconds() - start;
 	b->restore_cpu[turn] = cpu_seconds() - cpu;
 	b->ratio[turn] = b->restore[turn] / b->read[turn];
+	b->first_ratio[turn] = b->first_fd >= 0 ? b->restore[turn] / b->read_first[turn] : 0;
 	b->cpu_ratio[turn] = b->restore_cpu[turn] / b->read_cpu[turn];
 	return rc;
 }
@@ -193,6 +237,12 @@ static void print_json(struct bench *b)
 	kedge__json_real(o, "ratio", kedge__bench_median(b->ratio, b->repeat));
 	kedge__json_real(o, "ratio_lowest", b->ratio[0]);
 	kedge__json_real(o, "ratio_highest", b->ratio[b->repeat - 1]);
+	if (b->first_fd >= 0) {
+		kedge__json_real(o, "read_first_seconds", kedge__bench_median(b->read_first, b->repeat));
+		kedge__json_real(o, "first_ratio", kedge__bench_median(b->first_ratio, b->repeat));
+		kedge__json_real(o, "first_ratio_lowest", b->first_ratio[0]);
+		kedge__json_real(o, "first_ratio_highest", b->first_ratio[b->repeat - 1]);
+	}
 	kedge__json_real(o, "ratio_of_lowest", b->restore[0] / b->read[0]);
 	kedge__json_real(o, "read_cpu_seconds", kedge__bench_median(b->read_cpu, b->repeat));
 	kedge__json_real(o, "restore_cpu_seconds", kedge__bench_median(b->restore_cpu, b->repeat));
@@ -223,6 +273,12 @@ static void print_text(struct bench *b)
 	       b->stats.read_share, b->stats.decode_share, b->stats.place_share, kedge__restore_bottleneck(&b->stats));
 	printf("restore / read   %.2f", kedge__bench_median(b->ratio, b->repeat));
 	printf(" (%.2f..%.2f)\n", b->ratio[0], b->ratio[b->repeat - 1]);
+	if (b->first_fd >= 0) {
+		printf("of version 1     %.3f s to read as many bytes of its file; restore / that ",
+		       kedge__bench_median(b->read_first, b->repeat));
+		printf("%.2f", kedge__bench_median(b->first_ratio, b->repeat));
+		printf(" (%.2f..%.2f)\n", b->first_ratio[0], b->first_ratio[b->repeat - 1]);
+	}
 	printf("processor time   %.3f s to read, %.3f s to restore; ", kedge__bench_median(b->read_cpu, b->repeat),
 	       kedge__bench_median(b->restore_cpu, b->repeat));
 	printf("%.2f", kedge__bench_median(b->cpu_ratio, b->repeat));
@@ -257,6 +313,8 @@ static int measure(void *bench, const char *dir, struct kedge__error *err)
 		rc = make_store(b, err);
 	if (!rc)
 		rc = make_copy(b, err);
+	if (!rc)
+		rc = open_first(b, err);
 	for (uint64_t turn = 0; !rc && turn < b->repeat; turn++)
 		rc = take_turn(b, turn, err);
 	return rc;
@@ -270,10 +328,12 @@ static int run(struct bench *b)
 	if (!rc)
 		(b->json ? print_json : print_text)(b);
 	kedge__fs_close(b->copy_fd);
+	kedge__fs_close(b->first_fd);
 	kedge__pool_free(b->pool);
 	kedge__map_free(b->data, b->size);
 	kedge__free(b->store);
 	kedge__free(b->copy);
+	kedge__free(b->first);
 	return rc ? kedge__tool_fail(b->usage.command, &err, "cannot measure") : KEDGE__EXIT_OK;
 }
 
@@ -287,7 +347,8 @@ int kedge__bench_restore(int argc, char **argv)
 			  .repeat = 5,
 			  .codec = "none",
 			  .dir = tmp && *tmp ? tmp : "/tmp",
-			  .copy_fd = -1};
+			  .copy_fd = -1,
+			  .first_fd = -1};
 	const struct kedge__option options[] = {
 	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "size of the state (default: 1GiB)"},
 	    {"chunk", 0, KEDGE__OPTION_SIZE, &b.chunk, "BYTES", "size of chunks (default: 256)"},

@@ -72,9 +72,12 @@ for pattern in runs scattered; do
 	[ "$(json record_bytes)" -ge $(($(json bytes_read) * 9 / 10)) ] || fail "more was read than is stored"
 	awk "BEGIN { exit !($(json ratio_lowest) <= $(json ratio) && $(json ratio) <= $(json ratio_highest)) }" ||
 		fail "the ratio is not within its spread"
+	awk "BEGIN { exit !($(json first_ratio_lowest) <= $(json first_ratio) && $(json first_ratio) <= $(json first_ratio_highest)) }" ||
+		fail "the ratio to the first version is not within its spread"
 done
 expect 0 kedge-bench restore --size 1M --versions 3 --repeat 1 --dir . --codec zstd
 printed "restore / read"
+printed "of version 1"
 [ -z "$(find . -name 'kedge-bench*')" ] || fail "files were left"
 
 for flag in "" --fresh; do
