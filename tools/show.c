@@ -4,11 +4,12 @@
 
 static void count_extents(struct kedge__show *s)
 {
-	const struct kedge__extent_map *map = &s->segment->map;
+	struct kedge__extent_reader map = kedge__extents_of_map(&s->segment->map);
+	struct kedge__extent e;
 
-	for (size_t i = 0; i < map->count; i++) {
-		s->extents[map->at[i].kind & 3].count++;
-		s->extents[map->at[i].kind & 3].bytes += map->at[i].len;
+	while (kedge__extent_next(&map, &e)) {
+		s->extents[e.kind & 3].count++;
+		s->extents[e.kind & 3].bytes += e.len;
 	}
 }
 

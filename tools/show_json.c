@@ -136,28 +136,29 @@ static json_t *aggregate(const struct kedge__show *s)
 
 static json_t *extent_list(const struct kedge__show *s)
 {
+	struct kedge__extent_reader map = kedge__extents_of_map(&s->segment->map);
 	json_t *list = kedge__json_array();
+	struct kedge__extent e;
 
-	for (size_t i = 0; i < s->segment->map.count; i++) {
-		const struct kedge__extent *e = &s->segment->map.at[i];
-		uint64_t offset = e->addr;
-		const struct kedge__region_record *r = kedge__show_region_at(s, e->addr, &offset);
+	while (kedge__extent_next(&map, &e)) {
+		uint64_t offset = e.addr;
+		const struct kedge__region_record *r = kedge__show_region_at(s, e.addr, &offset);
 		json_t *o = kedge__json_object();
 		char pattern[KEDGE__TEXT_ROOM];
 
 		kedge__json_text(o, "region", r ? r->name : NULL);
 		kedge__json_uint(o, "offset", offset);
-		kedge__json_uint(o, "bytes", e->len);
-		kedge__json_text(o, "kind", kedge__show_kind(e->kind));
-		if (e->kind == KEDGE__EXTENT_LITERAL)
-			kedge__json_uint(o, "literal", e->src);
-		if (e->kind == KEDGE__EXTENT_COPY) {
-			kedge__json_uint(o, "version", e->version);
-			kedge__json_uint(o, "slot", e->src >> KEDGE__SLOT_SHIFT);
-			kedge__json_uint(o, "from", e->src & (KEDGE__SLOT_BYTES - 1));
+		kedge__json_uint(o, "bytes", e.len);
+		kedge__json_text(o, "kind", kedge__show_kind(e.kind));
+		if (e.kind == KEDGE__EXTENT_LITERAL)
+			kedge__json_uint(o, "literal", e.src);
+		if (e.kind == KEDGE__EXTENT_COPY) {
+			kedge__json_uint(o, "version", e.version);
+			kedge__json_uint(o, "slot", e.src >> KEDGE__SLOT_SHIFT);
+			kedge__json_uint(o, "from", e.src & (KEDGE__SLOT_BYTES - 1));
 		}
-		if (e->kind == KEDGE__EXTENT_FILL) {
-			snprintf(pattern, sizeof(pattern), "%016llx", (unsigned long long)e->src);
+		if (e.kind == KEDGE__EXTENT_FILL) {
+			snprintf(pattern, sizeof(pattern), "%016llx", (unsigned long long)e.src);
 			kedge__json_text(o, "pattern", pattern);
 		}
 		kedge__json_add(list, o);

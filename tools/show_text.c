@@ -234,6 +234,8 @@ static void add_source(const struct kedge__show *s, const struct kedge__extent *
 
 static void print_extents(const struct kedge__show *s)
 {
+	struct kedge__extent_reader map = kedge__extents_of_map(&s->segment->map);
+	struct kedge__extent e;
 	struct kedge__table t;
 
 	kedge__table_init(&t, "rrll");
@@ -241,15 +243,14 @@ static void print_extents(const struct kedge__show *s)
 	kedge__table_add(&t, "LENGTH");
 	kedge__table_add(&t, "FROM");
 	kedge__table_add(&t, "REGION");
-	for (size_t i = 0; i < s->segment->map.count; i++) {
-		const struct kedge__extent *e = &s->segment->map.at[i];
-		uint64_t offset = e->addr;
-		const struct kedge__region_record *r = kedge__show_region_at(s, e->addr, &offset);
+	while (kedge__extent_next(&map, &e)) {
+		uint64_t offset = e.addr;
+		const struct kedge__region_record *r = kedge__show_region_at(s, e.addr, &offset);
 		char *name = kedge__text_name(r ? r->name : "?");
 
 		kedge__table_add(&t, "%llu", (unsigned long long)offset);
-		kedge__table_add(&t, "%llu", (unsigned long long)e->len);
-		add_source(s, e, &t);
+		kedge__table_add(&t, "%llu", (unsigned long long)e.len);
+		add_source(s, &e, &t);
 		kedge__table_add(&t, "%s", name);
 		kedge__free(name);
 	}

@@ -21,7 +21,7 @@
 
 enum kedge__extent_kind {
 	KEDGE__EXTENT_LITERAL = 0, /* src: position in this segment's literal space */
-	KEDGE__EXTENT_PARENT = 1,  /* the same address in the parent version; src unused */
+	KEDGE__EXTENT_PARENT = 1,  /* the same address in the parent version; src unused; on tapes, not in maps */
 	KEDGE__EXTENT_COPY = 2,    /* src: image address in `version`, which may be this very version */
 	KEDGE__EXTENT_FILL = 3,    /* src: an 8-byte pattern; the byte at address A is byte (A & 7) of it, lowest first */
 };
@@ -33,14 +33,17 @@ struct kedge__extent {
 	enum kedge__extent_kind kind;
 };
 
-/* Extents in ascending, non-overlapping order. */
+/* Extents in ascending, non-overlapping order. Where single chunks change, what is as in the parent is as many pieces as what is not: it has
+ * no extents, but is what those leave of whole ranges, mostly of regions. */
 struct kedge__extent_map {
 	struct kedge__extent *at;
 	size_t count, room;
+	struct kedge__range_list inherited; /* as in the parent where there is no extent; ascending */
 };
 
 void kedge__extent_map_done(struct kedge__extent_map *map);
-/* Append; the caller maintains the order. With MERGE, an extent that continues the last one (in place and source) extends it. */
+/* Append; the caller maintains the order. With MERGE, an extent that continues the last one (in place and source) extends it. One of kind PARENT
+ * becomes a range that is inherited. */
 int kedge__extent_map_append(struct kedge__extent_map *map, struct kedge__extent e, bool merge, struct kedge__error *err);
 /* Does E go on where LAST ends, in the image and at its source? */
 bool kedge__extent_goes_on(const struct kedge__extent *last, const struct kedge__extent *e);
@@ -48,7 +51,11 @@ bool kedge__extent_goes_on(const struct kedge__extent *last, const struct kedge_
 void kedge__extent_map_take(struct kedge__extent_map *map);
 /* Index of the extent that holds ADDR, or of the first one above it (count if none). */
 size_t kedge__extent_map_find(const struct kedge__extent_map *map, uint64_t addr);
-/* Order, overlap, sizes, literal bounds (LITERAL_BYTES), COPY versions <= SELF, PARENT only if PARENT exists, fill alignment. */
+/* Whether ADDR, which no extent holds, is as in the parent. *LEN: of how many bytes, from there on, this is true but for those that extents hold. */
+bool kedge__extent_map_inherits(const struct kedge__extent_map *map, uint64_t addr, uint64_t *len);
+/* Whether any byte is as in the parent. */
+bool kedge__extent_map_has_inherited(const struct kedge__extent_map *map);
+/* Order, overlap, sizes, literal bounds (LITERAL_BYTES), COPY versions <= SELF, nothing inherited unless PARENT exists, fill alignment. */
 int kedge__extent_map_check(const struct kedge__extent_map *map, uint64_t self, uint64_t parent, uint64_t literal_bytes, struct kedge__error *err);
 /* LEN bytes of a fill's pattern, the first of which has address ADDR. */
 void kedge__fill_pattern(uint64_t pattern, uint64_t addr, void *buf, size_t len);

@@ -209,7 +209,35 @@ int kedge__extent_tape_move(struct kedge__extent_tape *tape, struct kedge__exten
 
 struct kedge__extent_reader kedge__extents_of_map(const struct kedge__extent_map *map)
 {
-	return (struct kedge__extent_reader){.at = map->at, .end = map->count ? map->at + map->count : map->at};
+	const struct kedge__range_list *list = &map->inherited;
+
+	return (struct kedge__extent_reader){.at = map->at,
+					     .end = map->count ? map->at + map->count : map->at,
+					     .range = list->at,
+					     .ranges_end = list->count ? list->at + list->count : list->at};
+}
+
+/* The extent of the map, or the part of a range before it that is inherited. False: there are no more. */
+static bool next_of_map(struct kedge__extent_reader *r, struct kedge__extent *e)
+{
+	uint64_t from, to;
+
+	while (r->range != r->ranges_end && r->next >= r->range->start && r->next - r->range->start >= r->range->len)
+		r->range++;
+	from = r->range != r->ranges_end ? KEDGE__MAX(r->range->start, r->next) : UINT64_MAX;
+	if (r->at != r->end && r->at->addr <= from) {
+		*e = *r->at++;
+	} else if (r->range != r->ranges_end) {
+		to = r->range->start + r->range->len;
+		*e = (struct kedge__extent){.addr = from, .kind = KEDGE__EXTENT_PARENT};
+		e->len = (r->at != r->end && r->at->addr - from < to - from ? r->at->addr : to) - from;
+	} else {
+		return false;
+	}
+	r->next = e->addr + e->len;
+	if (!r->next) /* behind the last byte of the space nothing follows */
+		r->range = r->ranges_end;
+	return true;
 }
 
 static void begin_part(struct kedge__extent_reader *r, const struct kedge__tape_part *p)
@@ -304,10 +332,8 @@ bool kedge__extent_next(struct kedge__extent_reader *r, struct kedge__extent *e)
 	struct kedge__extent more;
 	bool last;
 
-	if (r->at != r->end) {
-		*e = *r->at++;
-		return true;
-	}
+	if (r->at != r->end || r->range != r->ranges_end)
+		return next_of_map(r, e);
 	if (!next_of_part(r, e, &last))
 		return false;
 	while (last && r->part < r->parts_end && r->part->joined && next_of_part(r, &more, &last))

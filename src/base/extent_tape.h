@@ -48,9 +48,12 @@ int kedge__extent_tape_move(struct kedge__extent_tape *tape, struct kedge__exten
 /* The last extent, or NULL; literals are counted from the position of its part. */
 const struct kedge__extent *kedge__extent_tape_last(const struct kedge__extent_tape *tape);
 
-/* Reads extents in order, from a tape or a map, which must stay. A copy reads on from where it was made. */
+/* Reads extents in order, from a tape or a map, which must stay; what a map inherits, as extents of kind PARENT. A copy reads on from where it was
+ * made. */
 struct kedge__extent_reader {
 	const struct kedge__extent *at, *end; /* of a map */
+	const struct kedge__range *range, *ranges_end; /* that it inherits */
+	uint64_t next; /* where the last one ended */
 	const struct kedge__tape_part *part, *parts_end;
 	size_t byte; /* in the part */
 	unsigned shift;

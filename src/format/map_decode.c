@@ -22,6 +22,10 @@ int kedge__map_emit(struct kedge__map_decoder *d, enum kedge__extent_kind kind, 
 {
 	struct kedge__extent *e;
 
+	if (kind == KEDGE__EXTENT_PARENT) { /* what no extent holds of a region is */
+		d->offset += len;
+		return 0;
+	}
 	if (d->map.count == d->map.room && !kedge__array_reserve(&d->map, d->map.count + 1))
 		return kedge__error_nomem(d->err);
 	/* Field by field where it belongs: a copy of what was just put together would wait for it to be. */
@@ -217,24 +221,23 @@ static int decode_runs(struct kedge__map_decoder *d)
 	return rc;
 }
 
-/* GAP chunks as in the parent and one of literals, behind such a one, both within the region: what most entries are
- * where single chunks change. False: they are not, and nothing has happened. */
+/* GAP chunks as in the parent and one of literals, both within the region: what most entries are where single chunks
+ * change. False: they are not, and nothing has happened. */
 static bool emit_chunk(struct kedge__map_decoder *d, uint64_t gap)
 {
 	struct kedge__extent_map *map = &d->map;
 	uint64_t *end = &d->sources.ends[d->sources.count], left = kedge__map_settle(d);
 	struct kedge__extent *e = &map->at[map->count];
 
-	if (!gap || left < d->unit || gap > left / d->unit - 1 || map->room - map->count < 2 || !map->count ||
-	    e[-1].kind == KEDGE__EXTENT_PARENT || *end > KEDGE__IMAGE_BYTES_MAX)
+	if (!gap || left < d->unit || gap > left / d->unit - 1 || map->count == map->room ||
+	    *end > KEDGE__IMAGE_BYTES_MAX)
 		return false;
-	e[0] =
-	    (struct kedge__extent){.addr = kedge__map_address(d), .len = gap * d->unit, .kind = KEDGE__EXTENT_PARENT};
-	e[1] = (struct kedge__extent){
-	    .addr = e[0].addr + e[0].len, .len = d->unit, .src = *end, .kind = KEDGE__EXTENT_LITERAL};
-	map->count += 2;
+	d->offset += gap * d->unit;
+	*e = (struct kedge__extent){
+	    .addr = kedge__map_address(d), .len = d->unit, .src = *end, .kind = KEDGE__EXTENT_LITERAL};
+	map->count++;
 	*end += d->unit;
-	d->offset += e[0].len + d->unit;
+	d->offset += d->unit;
 	return true;
 }
 
@@ -261,8 +264,7 @@ static int decode_columns(struct kedge__map_decoder *d)
 		(void)kedge__error_prefix(d->err, "section MAPX");
 		return rc;
 	}
-	/* Most entries have a gap before them. */
-	if (!kedge__array_reserve(&d->map, 2 * (size_t)kedge__columns_left(d->columns) + d->region_count))
+	if (!kedge__array_reserve(&d->map, (size_t)kedge__columns_left(d->columns)))
 		return kedge__error_nomem(d->err);
 	while (rc == 0 && kedge__columns_left(d->columns)) {
 		size_t n = kedge__columns_get_chunks(d->columns, gaps, CHUNKS);
@@ -366,6 +368,20 @@ static int decode_section(struct kedge__map_decoder *d, uint64_t self)
 	return d->how == KEDGE__MAP_BITMAP ? decode_bitmap(d) : decode_entries(d, self);
 }
 
+/* Whole regions. */
+static int inherit(struct kedge__map_decoder *d)
+{
+	struct kedge__range_list *list = &d->map.inherited;
+
+	if (!kedge__array_reserve(list, d->region_count))
+		return kedge__error_nomem(d->err);
+	for (size_t i = 0; i < d->region_count; i++)
+		if (d->regions[i].bytes)
+			list->at[list->count++] =
+			    (struct kedge__range){kedge__region_base(&d->regions[i]), d->regions[i].bytes};
+	return 0;
+}
+
 int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions,
 		      size_t n, enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err)
 {
@@ -373,6 +389,8 @@ int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struc
 	    .in = kedge__wire_in_init(data, bytes), .regions = regions, .region_count = n, .err = err};
 	int rc = decode_section(&d, self);
 
+	if (rc == 0)
+		rc = inherit(&d);
 	kedge__map_sources_done(&d.sources);
 	kedge__columns_in_free(d.columns);
 	if (rc != 0) {

@@ -44,9 +44,11 @@ static bool in_lineage(const struct kedge__segment_parts *p, uint64_t version)
 	return i < p->source_count && p->sources[i].version == version;
 }
 
-static bool refers(const struct kedge__extent *e)
+static int unlisted(uint64_t version, struct kedge__error *err)
 {
-	return e->kind == KEDGE__EXTENT_PARENT || e->kind == KEDGE__EXTENT_COPY;
+	return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
+				"section MAPX: refers to version %llu, which is not in section LINE",
+				(unsigned long long)version);
 }
 
 static int check_references(const struct kedge__segment_parts *p, struct kedge__error *err)
@@ -60,35 +62,79 @@ static int check_references(const struct kedge__segment_parts *p, struct kedge__
 					(unsigned long long)p->base);
 	for (size_t i = 0; i < p->map->count; i++) {
 		const struct kedge__extent *e = &p->map->at[i];
-		uint64_t version = e->kind == KEDGE__EXTENT_PARENT ? p->summary->parent : e->version;
 
-		if (!refers(e) || version == self || version == known)
+		if (e->kind != KEDGE__EXTENT_COPY || e->version == self || e->version == known)
 			continue;
-		if (!in_lineage(p, version))
-			return kedge__error_set(err, KEDGE_E_DAMAGED, 0,
-						"section MAPX: refers to version %llu, which is not in section LINE",
-						(unsigned long long)version);
-		known = version;
+		if (!in_lineage(p, e->version))
+			return unlisted(e->version, err);
+		known = e->version;
 	}
-	return 0;
+	return in_lineage(p, p->summary->parent) || !kedge__extent_map_has_inherited(p->map)
+		   ? 0
+		   : unlisted(p->summary->parent, err);
+}
+
+/* Where a check of a map, region by region, is. */
+struct cover {
+	const struct kedge__extent_map *map;
+	size_t extent, range; /* the next ones */
+};
+
+/* The extents of a region that is inherited as a whole, as most are. */
+static bool extents_fit(struct cover *c, uint64_t base, uint64_t bytes)
+{
+	const struct kedge__extent *e = c->map->at;
+
+	for (; c->extent < c->map->count && e[c->extent].addr - base < bytes; c->extent++)
+		if (e[c->extent].len > bytes - (e[c->extent].addr - base))
+			return false;
+	return true;
+}
+
+/* Extents, and what is inherited between them, follow each other to the end of the region. */
+static bool pieces_fit(struct cover *c, uint64_t base, uint64_t bytes)
+{
+	const struct kedge__range_list *list = &c->map->inherited;
+
+	for (uint64_t at = 0, len; at < bytes; at += len) {
+		const struct kedge__extent *e = c->extent < c->map->count ? &c->map->at[c->extent] : NULL;
+
+		if (e && e->addr == base + at) {
+			len = e->len;
+			c->extent++;
+		} else if (!kedge__extent_map_inherits(c->map, base + at, &len)) {
+			return false;
+		} else if (e) {
+			len = KEDGE__MIN(len, e->addr - (base + at));
+		}
+		if (len > bytes - at)
+			return false;
+	}
+	for (; c->range < list->count && list->at[c->range].start - base < bytes; c->range++)
+		if (list->at[c->range].len > bytes - (list->at[c->range].start - base))
+			return false;
+	return true;
+}
+
+static bool region_fits(struct cover *c, uint64_t base, uint64_t bytes)
+{
+	const struct kedge__range_list *list = &c->map->inherited;
+
+	if (c->range == list->count || list->at[c->range].start != base || list->at[c->range].len != bytes)
+		return pieces_fit(c, base, bytes);
+	c->range++;
+	return extents_fit(c, base, bytes);
 }
 
 static int check_cover(const struct kedge__segment_parts *p, struct kedge__error *err)
 {
-	const struct kedge__extent_map *map = p->map;
-	size_t i = 0;
+	struct cover c = {.map = p->map};
 
-	for (size_t k = 0; k < p->region_count; k++) {
-		uint64_t at = kedge__region_base(&p->regions[k]);
-		uint64_t end = at + p->regions[k].bytes;
-
-		for (; at < end && i < map->count && map->at[i].addr == at && map->at[i].len <= end - at; i++)
-			at += map->at[i].len;
-		if (at != end)
+	for (size_t k = 0; k < p->region_count; k++)
+		if (p->regions[k].bytes && !region_fits(&c, kedge__region_base(&p->regions[k]), p->regions[k].bytes))
 			return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: region '%s' is not covered",
 						p->regions[k].name);
-	}
-	if (i != map->count)
+	if (c.extent != p->map->count || c.range != p->map->inherited.count)
 		return kedge__error_set(err, KEDGE_E_DAMAGED, 0, "section MAPX: extents lie outside all regions");
 	return 0;
 }

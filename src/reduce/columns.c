@@ -25,9 +25,10 @@
 struct layer {
 	const struct kedge__extent_map *map;
 	uint64_t version, parent;
-	size_t first, end; /* extents in the range */
-	bool through;      /* some are as in the parent */
-	bool moves;        /* some are copies from it */
+	size_t first, end;  /* extents in the range */
+	uint64_t inherited; /* up to this address of the range, all is as in the parent where there is no extent */
+	bool through;       /* some is */
+	bool moves;         /* some extents are copies from it */
 };
 
 struct columns {
@@ -47,20 +48,28 @@ static uint64_t range_end(const struct columns *c)
 	return c->range.start + c->range.len;
 }
 
-/* The extents of L in the range; their beginnings, and what they refer to there, go into *MARKS. */
+/* The extents of L in the range; their beginnings, and their ends where something inherited follows, go into *MARKS. */
 static void layer_look(const struct columns *c, struct layer *l, uint64_t *marks)
 {
 	const struct kedge__extent_map *map = l->map;
+	uint64_t next = c->range.start, len;
 
+	l->inherited = c->range.start;
+	if (kedge__extent_map_inherits(map, c->range.start, &len))
+		l->inherited += KEDGE__MIN(len, c->range.len);
 	l->first = kedge__extent_map_find(map, c->range.start);
 	for (l->end = l->first; l->end < map->count && map->at[l->end].addr < range_end(c); l->end++) {
 		const struct kedge__extent *e = &map->at[l->end];
 
 		if (e->addr > c->range.start)
 			*marks |= e->addr;
-		l->through = l->through || e->kind == KEDGE__EXTENT_PARENT;
+		if (e->addr + e->len < l->inherited)
+			*marks |= e->addr + e->len;
+		l->through = l->through || next < KEDGE__MIN(e->addr, l->inherited);
 		l->moves = l->moves || (e->kind == KEDGE__EXTENT_COPY && e->version == l->parent);
+		next = e->addr + e->len;
 	}
+	l->through = l->through || next < l->inherited;
 }
 
 /* All layers that may show in the range. False: this is for the sweep. */
@@ -123,7 +132,14 @@ static void paint_extent(const struct columns *c, size_t l, const struct kedge__
 		paint(c->at + i, n, LATER, 0);
 }
 
-/* What the layer does not map, nobody may refer to. */
+/* Nothing is left to say of what L inherits from FROM to before TO; what it does not map, nobody may refer to. */
+static void paint_between(const struct columns *c, const struct layer *l, uint64_t from, uint64_t to)
+{
+	from = KEDGE__MAX(from, l->inherited);
+	if (from < to)
+		paint(c->at + index_of(c, from), index_of(c, to + c->unit - 1) - index_of(c, from), LATER, 0);
+}
+
 static void paint_layer(const struct columns *c, size_t l)
 {
 	const struct layer *layer = &c->layers.at[l];
@@ -136,14 +152,11 @@ static void paint_layer(const struct columns *c, size_t l)
 		uint64_t from = KEDGE__MAX(e->addr, c->range.start), to = KEDGE__MIN(e->addr + e->len, range_end(c));
 		uint64_t i = index_of(c, from), n = index_of(c, to + c->unit - 1) - i;
 
-		if (from > next)
-			paint(c->at + index_of(c, next), i - index_of(c, next), LATER, 0);
-		if (e->kind != KEDGE__EXTENT_PARENT)
-			paint_extent(c, l, e, from, i, n);
+		paint_between(c, layer, next, from);
+		paint_extent(c, l, e, from, i, n);
 		next = to;
 	}
-	if (next < range_end(c))
-		paint(c->at + index_of(c, next), c->units - index_of(c, next), LATER, 0);
+	paint_between(c, layer, next, range_end(c));
 }
 
 /* ------------------------------------------------------------------ read it off */

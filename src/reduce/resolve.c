@@ -311,7 +311,7 @@ static int known_get(struct resolver *r, uint64_t version, struct known *k, stru
 	rc = r->source->load(r->source->ctx, version, &k->map, &k->parent, err);
 	if (rc)
 		return rc;
-	r->extents += k->map->count;
+	r->extents += k->map->count + k->map->inherited.count;
 	if (!kedge__array_reserve(&r->known, r->known.count + 1))
 		return kedge__error_nomem(err);
 	memmove(&r->known.at[at + 1], &r->known.at[at], (r->known.count++ - at) * sizeof(r->known.at[0]));
@@ -352,11 +352,12 @@ static void layer_move(struct layer *l, uint64_t addr)
 	if (l->at < l->map->count && e->addr <= addr) {
 		l->begin = e->addr;
 		l->len = e->len;
-		l->through = e->kind == KEDGE__EXTENT_PARENT;
+		l->through = false;
 	} else {
 		l->begin = addr;
-		l->len = (l->at < l->map->count ? e->addr : UINT64_MAX) - addr;
-		l->through = false;
+		l->through = kedge__extent_map_inherits(l->map, addr, &l->len);
+		if (l->at < l->map->count)
+			l->len = KEDGE__MIN(l->len, e->addr - addr);
 	}
 }
 

@@ -127,9 +127,8 @@ static bool over_add(struct kedge__overlay_maker *o, struct kedge__read_plan_lay
 	return kedge__array_push(&o->out->overs, ((struct kedge__read_plan_over){position, at, len}));
 }
 
-/* The part of E that is in the range begins AT there; what lies between it and NEXT, where the one before ended, no map
- * has. */
-static void extent_enter(struct kedge__overlay_maker *o, const struct kedge__extent *e, uint32_t *next, uint32_t *at,
+/* The part of E that is in the range begins AT there. */
+static void extent_enter(const struct kedge__overlay_maker *o, const struct kedge__extent *e, uint32_t *at,
 			 uint32_t *len)
 {
 	uint64_t from = KEDGE__MAX(e->addr, o->range.start);
@@ -137,23 +136,31 @@ static void extent_enter(struct kedge__overlay_maker *o, const struct kedge__ext
 
 	*at = (uint32_t)(from - o->range.start);
 	*len = (uint32_t)(to - from);
-	if (*at > *next)
-		leave(o, *next, *at - *next);
-	*next = *at + *len;
 }
 
-/* The range ends behind the last extent. */
-static void extents_end(struct kedge__overlay_maker *o, uint32_t next)
+/* Between the extents of MAP from FROM to before TO nothing is the version's own. What it does not inherit either is
+ * left. */
+static void leave_between(struct kedge__overlay_maker *o, const struct kedge__extent_map *map, uint32_t from,
+			  uint32_t to)
 {
-	if (next < o->range.len)
-		leave(o, next, (uint32_t)o->range.len - next);
+	uint64_t len;
+
+	for (; from < to; from += (uint32_t)len) {
+		bool inherits = kedge__extent_map_inherits(map, o->range.start + from, &len);
+
+		len = KEDGE__MIN(len, to - from);
+		if (!inherits)
+			leave(o, from, (uint32_t)len);
+	}
 }
 
 static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_member *m)
 {
 	const struct kedge__extent_map *map = &m->seg->map;
 	struct kedge__read_plan_layer *layer = layer_begin(o, m);
-	uint64_t end = o->range.start + o->range.len;
+	uint64_t end = o->range.start + o->range.len, bytes;
+	bool inherits =
+	    kedge__extent_map_inherits(map, o->range.start, &bytes) && bytes >= o->range.len; /* all of it */
 	uint32_t next = 0, at, len;
 
 	if (!layer)
@@ -162,23 +169,25 @@ static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_me
 	     i < map->count && map->at[i].addr < end && !is_hopeless(o); i++) {
 		const struct kedge__extent *e = &map->at[i];
 
-		extent_enter(o, e, &next, &at, &len);
-		if (e->kind == KEDGE__EXTENT_LITERAL) {
-			if (!over_add(o, layer, e->src + (o->range.start + at - e->addr), at, len))
-				return false;
-		} else if (e->kind != KEDGE__EXTENT_PARENT) {
+		extent_enter(o, e, &at, &len);
+		if (!inherits)
+			leave_between(o, map, next, at);
+		if (e->kind != KEDGE__EXTENT_LITERAL)
 			leave(o, at, len);
-		}
+		else if (!over_add(o, layer, e->src + (o->range.start + at - e->addr), at, len))
+			return false;
+		next = at + len;
 	}
-	extents_end(o, next);
+	if (!inherits)
+		leave_between(o, map, next, (uint32_t)o->range.len);
 	o->out->layers.count -= layer->count == 0;
 	return true;
 }
 
 /* ------------------------------------------------------------------ the ground */
 
-/* What the ground's map has of the range, where it is not as the ground: filled, a copy, or shifted by another
- * distance. */
+/* What the ground's map has of the range, where it is not as the ground: inherited, filled, a copy, or shifted by
+ * another distance. */
 static void ground_extents(struct kedge__overlay_maker *o, const struct kedge__read_plan_ground *g, uint64_t base)
 {
 	const struct kedge__extent_map *map = &g->member->seg->map;
@@ -188,11 +197,15 @@ static void ground_extents(struct kedge__overlay_maker *o, const struct kedge__r
 	for (size_t i = kedge__extent_map_find(map, o->range.start); i < map->count && map->at[i].addr < end; i++) {
 		const struct kedge__extent *e = &map->at[i];
 
-		extent_enter(o, e, &next, &at, &len);
+		extent_enter(o, e, &at, &len);
+		if (at > next)
+			leave(o, next, at - next);
 		if (e->kind != KEDGE__EXTENT_LITERAL || e->addr - base - e->src != g->shift)
 			leave(o, at, len);
+		next = at + len;
 	}
-	extents_end(o, next);
+	if (next < o->range.len)
+		leave(o, next, (uint32_t)o->range.len - next);
 }
 
 /* The places FROM to TO - 1 of the target have no cell of the ground's. */

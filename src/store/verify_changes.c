@@ -45,13 +45,15 @@ static bool list_region(struct changes *c, size_t i)
 	uint64_t before = old == SIZE_MAX ? 0 : c->parent->regions[old].bytes;
 	uint64_t same = bytes == before ? UINT64_MAX : word_begin(KEDGE__MIN(bytes, before));
 	struct kedge__range run = {0, 0};
+	uint64_t next = 0; /* where the extent before ended: what lies between is the parent's */
 
 	for (; c->extent < c->seg->map.count && c->seg->map.at[c->extent].addr - base < bytes; c->extent++) {
 		const struct kedge__extent *e = &c->seg->map.at[c->extent];
 		uint64_t from = word_begin(e->addr - base), to = word_end(e->addr - base + e->len);
 
-		c->beyond |= e->kind == KEDGE__EXTENT_PARENT && e->addr - base + e->len > before;
-		if (e->kind == KEDGE__EXTENT_PARENT || from >= same)
+		c->beyond |= e->addr - base > KEDGE__MAX(next, before);
+		next = e->addr - base + e->len;
+		if (from >= same)
 			continue;
 		to = KEDGE__MIN(to, same);
 		if (run.len && from <= run.start + run.len) {
@@ -62,6 +64,7 @@ static bool list_region(struct changes *c, size_t i)
 			return false;
 		run = (struct kedge__range){from, to - from};
 	}
+	c->beyond |= bytes > KEDGE__MAX(next, before);
 	if (!push_both(c, base, run, bytes, before))
 		return false;
 	run = (struct kedge__range){same, word_end(KEDGE__MAX(bytes, before)) - same};

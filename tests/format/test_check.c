@@ -9,7 +9,8 @@ struct sample {
 	struct kedge__segment_header header;
 	struct kedge__segment_summary summary;
 	struct kedge__region_record regions[2];
-	struct kedge__extent extents[6];
+	struct kedge__extent extents[4];
+	struct kedge__range inherited[2];
 	struct kedge__extent_map map;
 	struct kedge__block_record blocks[2];
 	struct kedge__source_record sources[2];
@@ -28,17 +29,16 @@ static void sample_init(struct sample *s)
 			.raw_bytes = 740,
 			.literal_bytes = 128},
 	    .regions = {{.name = (char *)"a", .slot = 0, .bytes = 640}, {.name = (char *)"b", .slot = 1, .bytes = 100}},
-	    .extents = {{.addr = 0, .len = 128, .kind = KEDGE__EXTENT_PARENT},
-			{.addr = 128, .len = 128, .kind = KEDGE__EXTENT_LITERAL},
+	    .extents = {{.addr = 128, .len = 128, .kind = KEDGE__EXTENT_LITERAL},
 			{.addr = 256, .len = 64, .src = 64, .version = 80, .kind = KEDGE__EXTENT_COPY},
 			{.addr = 320, .len = 64, .kind = KEDGE__EXTENT_FILL},
-			{.addr = 384, .len = 256, .src = 128, .version = SELF, .kind = KEDGE__EXTENT_COPY},
-			{.addr = SLOT(1), .len = 100, .kind = KEDGE__EXTENT_PARENT}},
+			{.addr = 384, .len = 256, .src = 128, .version = SELF, .kind = KEDGE__EXTENT_COPY}},
+	    .inherited = {{0, 640}, {SLOT(1), 100}},
 	    .blocks = {{.raw_bytes = 100, .stored_bytes = 100, .region = 0},
 		       {.raw_bytes = 28, .stored_bytes = 20, .codec = 1, .region = 1}},
 	    .sources = {{.version = 80}, {.version = 90}},
 	};
-	s->map = (struct kedge__extent_map){.at = s->extents, .count = 6};
+	s->map = (struct kedge__extent_map){.at = s->extents, .count = 4, .inherited = {s->inherited, 2, 2}};
 	assert_int_equal(kedge__regions_encode(s->regions, 2, &s->regn, NULL), 0);
 	s->summary.image_id = kedge__seal(s->regn.at, s->regn.count);
 	s->parts = (struct kedge__segment_parts){.base = KEDGE__NO_VERSION,
@@ -61,6 +61,12 @@ static void test_right(void **state)
 
 	(void)state;
 	sample_init(&s);
+	assert_int_equal(kedge__segment_check(&s.parts, NULL), 0);
+	s.inherited[0].len = 128; /* nothing more of it is */
+	assert_int_equal(kedge__segment_check(&s.parts, NULL), 0);
+	s.extents[0].addr = 136;
+	s.extents[0].len = 120;
+	s.inherited[0].len = 136;
 	assert_int_equal(kedge__segment_check(&s.parts, NULL), 0);
 	s.summary.next_slot = KEDGE__SLOT_LIMIT;
 	assert_int_equal(kedge__segment_check(&s.parts, NULL), 0);
@@ -87,18 +93,26 @@ static void test_wrong(void **state)
 	BROKEN(s.blocks[1].raw_bytes--, "SUMM and BLKS");
 	BROKEN(s.summary.literal_bytes--, "SUMM and BLKS");
 	BROKEN((s.summary.literal_bytes--, s.blocks[1].raw_bytes--), "literals");
-	BROKEN(s.extents[2].version = SELF + 1, "newer");
-	BROKEN(s.extents[2].version = 81, "version 81");
+	BROKEN(s.extents[1].version = SELF + 1, "newer");
+	BROKEN(s.extents[1].version = 81, "version 81");
 	BROKEN(s.summary.parent = 89, "version 89");
 	BROKEN(s.parts.source_count = 1, "version 90");
 	BROKEN(s.sources[1].version = SELF, "not older");
-	BROKEN(s.extents[2].src = SLOT(1) - 1, "extent 2");
-	BROKEN(s.map.count = 5, "region 'b' is not covered");
+	BROKEN(s.extents[1].src = SLOT(1) - 1, "extent 1");
+	BROKEN(s.map.inherited.count = 1, "region 'b' is not covered");
 	BROKEN(s.parts.region_count = 1, "");
-	BROKEN(s.extents[5].len = 101, "region 'b' is not covered");
-	BROKEN(s.extents[5].addr++, "region 'b' is not covered");
-	BROKEN(s.extents[3].addr = 319, "extent 3");
-	BROKEN(s.extents[4].len = 255, "region 'a' is not covered");
+	BROKEN(s.inherited[1].len = 99, "region 'b' is not covered");
+	BROKEN(s.inherited[1].len = 101, "region 'b' is not covered");
+	BROKEN(s.inherited[1].start++, "region 'b' is not covered");
+	BROKEN(s.inherited[1].start = SLOT(2), "region 'b' is not covered");
+	BROKEN(s.inherited[0].len = 127, "region 'a' is not covered");
+	BROKEN(s.inherited[0].start = 1, "region 'a' is not covered");
+	BROKEN(s.extents[2].addr = 319, "extent 2");
+	BROKEN(s.extents[3].len = 257, "region 'a' is not covered");
+	BROKEN((s.inherited[0].len = 128, s.extents[3].len = 255), "region 'a' is not covered");
+	BROKEN((s.inherited[0].len = 128, s.extents[3].len = 257), "region 'a' is not covered");
+	BROKEN(s.extents[3].addr = SLOT(2), "outside all regions");
+	BROKEN((s.inherited[0].len = 128, s.inherited[1] = (struct kedge__range){640, 8}), "");
 #undef BROKEN
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Section MAPX in columns, and packed strings: sizes, numbers of every size, and bytes that nobody wrote. */
+#include "../lib/tape.h"
 #include "format/wire.h"
 #include "format_samples.h"
 
@@ -22,13 +23,7 @@ static void assert_same(const struct kedge__extent_map *map, const struct kedge_
 
 	assert_int_equal(kedge__map_decode(b->at, b->count, SELF, r, n, &how, &got, NULL), 0);
 	assert_int_equal(how, KEDGE__MAP_COLUMNS);
-	assert_int_equal(got.count, map->count);
-	for (size_t i = 0; i < got.count; i++) {
-		assert_int_equal(got.at[i].addr, map->at[i].addr);
-		assert_int_equal(got.at[i].len, map->at[i].len);
-		assert_int_equal(got.at[i].kind, map->at[i].kind);
-		assert_int_equal(got.at[i].src, map->at[i].src);
-	}
+	assert_maps_equal(&got, map);
 	kedge__extent_map_done(&got);
 }
 
@@ -154,12 +149,15 @@ static int decode_any(const uint8_t *at, size_t n, const struct kedge__region_re
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	struct kedge__extent_map got = {0};
+	struct kedge__extent_reader extents;
+	struct kedge__extent e;
 	enum kedge__map_encoding how;
 	uint64_t bytes = 0;
 	int rc = kedge__map_decode(at, n, SELF, r, regions, &how, &got, &err);
 
-	for (size_t i = 0; rc == 0 && i < got.count; i++)
-		bytes += got.at[i].len;
+	extents = kedge__extents_of_map(&got);
+	while (rc == 0 && kedge__extent_next(&extents, &e))
+		bytes += e.len;
 	for (size_t i = 0; rc == 0 && i < regions; i++)
 		bytes -= r[i].bytes;
 	assert_int_equal(bytes, 0);

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Section MAPX by pages: the page table and the pointer file. */
+#include "../lib/tape.h"
 #include "format_samples.h"
 
 #define SELF 100
 #define PAGE UINT64_C(4096)
-
-static void assert_maps_equal(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
-{
-	assert_int_equal(a->count, b->count);
-	for (size_t i = 0; i < a->count; i++) {
-		const struct kedge__extent *x = &a->at[i], *y = &b->at[i];
-
-		assert_true(x->addr == y->addr && x->len == y->len && x->kind == y->kind);
-		assert_true(x->kind == KEDGE__EXTENT_PARENT || x->src == y->src);
-		assert_true(x->kind != KEDGE__EXTENT_COPY || x->version == y->version);
-	}
-}
 
 /* Encode, decode, compare; the encoded bytes are the caller's. */
 static struct kedge__bytes round_trip(enum kedge__map_encoding expect, const struct kedge__extent_map *map,

@@ -25,27 +25,29 @@ static const struct kedge__region_record *regions;
 
 static void require_cover(const struct kedge__extent_map *map, size_t n)
 {
-	size_t i = 0;
+	struct kedge__extent_reader r = kedge__extents_of_map(map);
+	struct kedge__extent e;
 
 	for (size_t k = 0; k < n; k++) {
-		uint64_t at = (uint64_t)regions[k].slot << KEDGE__SLOT_SHIFT;
-		uint64_t end = at + regions[k].bytes;
+		uint64_t base = (uint64_t)regions[k].slot << KEDGE__SLOT_SHIFT, at = 0;
 
-		for (; at < end; at += map->at[i++].len)
-			FUZZ_REQUIRE(i < map->count && map->at[i].addr == at && map->at[i].len <= end - at &&
-				     map->at[i].len > 0);
-		FUZZ_REQUIRE(at == end);
+		for (; at < regions[k].bytes; at += e.len)
+			FUZZ_REQUIRE(kedge__extent_next(&r, &e) && e.addr == base + at && e.len > 0 &&
+				     e.len <= regions[k].bytes - at);
+		FUZZ_REQUIRE(at == regions[k].bytes);
 	}
-	FUZZ_REQUIRE(i == map->count);
+	FUZZ_REQUIRE(!kedge__extent_next(&r, &e));
 }
 
 static void require_same(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
 {
-	FUZZ_REQUIRE(a->count == b->count);
-	for (size_t i = 0; i < a->count; i++)
-		FUZZ_REQUIRE(a->at[i].addr == b->at[i].addr && a->at[i].len == b->at[i].len &&
-			     a->at[i].kind == b->at[i].kind && a->at[i].src == b->at[i].src &&
-			     a->at[i].version == b->at[i].version);
+	struct kedge__extent_reader r = kedge__extents_of_map(a), s = kedge__extents_of_map(b);
+	struct kedge__extent x, y;
+
+	while (kedge__extent_next(&r, &x))
+		FUZZ_REQUIRE(kedge__extent_next(&s, &y) && x.addr == y.addr && x.len == y.len && x.kind == y.kind &&
+			     x.src == y.src && x.version == y.version);
+	FUZZ_REQUIRE(!kedge__extent_next(&s, &y));
 }
 
 static void encode_again(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, size_t n)
@@ -62,11 +64,15 @@ static void encode_again(enum kedge__map_encoding how, const struct kedge__exten
 	kedge__bytes_done(&b);
 }
 
-/* A list or a bitmap of the largest region would be as long as it is large, and its pages take as long to go through. */
+/* A list or a bitmap of the largest region would be as long as it is large, and its pages take as long to go through.
+ */
 static bool small(const struct kedge__extent_map *map)
 {
-	for (size_t i = 0; i < map->count; i++)
-		if (map->at[i].len > 100000)
+	struct kedge__extent_reader r = kedge__extents_of_map(map);
+	struct kedge__extent e;
+
+	while (kedge__extent_next(&r, &e))
+		if (e.len > 100000)
 			return false;
 	return true;
 }

@@ -142,11 +142,14 @@ static void look_at_sections(const char *path, const struct kedge__set_part *par
 
 static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 {
+	struct kedge__extent_reader map = kedge__extents_of_map(&seg->map);
+	struct kedge__extent e;
+
 	seen->segments++;
 	seen->encodings |= 1u << seg->map_encoding;
 	seen->reducers |= 1u << seg->summary.reducer;
-	for (size_t i = 0; i < seg->map.count; i++)
-		seen->kinds |= 1u << seg->map.at[i].kind;
+	while (kedge__extent_next(&map, &e))
+		seen->kinds |= 1u << e.kind;
 	for (size_t i = 0; i < seg->block_count; i++) {
 		struct kedge__error err = KEDGE__ERROR_INIT;
 		void *raw = malloc(seg->blocks[i].raw_bytes), *packed = malloc(seg->blocks[i].stored_bytes);

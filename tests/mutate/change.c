@@ -239,19 +239,34 @@ static void change_extent(struct change *c, struct kedge__extent *e, struct kedg
 	}
 }
 
+/* What is inherited, too, as extents that can be changed. */
+static struct kedge__extent_map flat(const struct kedge__extent_map *map)
+{
+	struct kedge__extent_reader r = kedge__extents_of_map(map);
+	struct kedge__extent_map out = {0};
+	struct kedge__extent e;
+
+	while (kedge__extent_next(&r, &e) && kedge__array_push(&out, e))
+		;
+	return out;
+}
+
 static const char *map(struct change *c)
 {
 	struct section *s = sealed_section(c->im, KEDGE__SECTION_MAP),
 		       *g = sealed_section(c->im, KEDGE__SECTION_REGIONS);
 	struct kedge__region_record *r = NULL;
-	struct kedge__extent_map m = {0};
+	struct kedge__extent_map stored = {0}, m;
 	struct kedge__bytes out = {0};
 	enum kedge__map_encoding how;
 	size_t n = 0;
 
 	if (!s || !g || kedge__regions_decode(g->data.at, g->data.bytes, &r, &n, NULL, NULL) != 0)
 		return "nothing";
-	if (kedge__map_decode(s->data.at, s->data.bytes, c->im->version, r, n, &how, &m, NULL) == 0 && m.count) {
+	if (kedge__map_decode(s->data.at, s->data.bytes, c->im->version, r, n, &how, &stored, NULL) != 0)
+		how = KEDGE__MAP_RUNS;
+	m = flat(&stored);
+	if (m.count) {
 		size_t i = draw_below(c->state, m.count);
 
 		change_extent(
@@ -263,6 +278,7 @@ static const char *map(struct change *c)
 			    kedge__map_encode(how, kedge__extents_of_map(&m), 64, c->im->version, r, n, &out, NULL));
 	}
 	kedge__extent_map_done(&m);
+	kedge__extent_map_done(&stored);
 	kedge__regions_free(r, n);
 	return "the map";
 }

@@ -102,6 +102,7 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 {
 	const struct kedge__reduction *red = &v->red;
 	uint64_t literal = 0, filled = 0, copied = 0, parent = 0, raw = 0;
+	struct kedge__extent_map flat = map_flat(&v->map);
 	size_t i = 0;
 
 	assert_int_equal(kedge__extent_map_check(&v->map, v->version, red->parent, red->literal_bytes, NULL), 0);
@@ -109,8 +110,8 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 		uint64_t at = LAB_SLOT(slot);
 
 		raw += v->present[slot] ? v->bytes[slot] : 0;
-		for (; i < v->map.count && v->map.at[i].addr >> KEDGE__SLOT_SHIFT == (uint64_t)slot; i++) {
-			const struct kedge__extent *e = &v->map.at[i];
+		for (; i < flat.count && flat.at[i].addr >> KEDGE__SLOT_SHIFT == (uint64_t)slot; i++) {
+			const struct kedge__extent *e = &flat.at[i];
 
 			assert_int_equal(e->addr, at);
 			at += e->len;
@@ -134,7 +135,8 @@ static LAB_UNUSED void lab_check(const struct lab_version *v)
 		}
 		assert_int_equal(at - LAB_SLOT(slot), v->present[slot] ? v->bytes[slot] : 0);
 	}
-	assert_int_equal(i, v->map.count);
+	assert_int_equal(i, flat.count);
+	kedge__extent_map_done(&flat);
 	assert_int_equal(raw, red->raw_bytes);
 	assert_int_equal(literal, red->literal_bytes);
 	assert_int_equal(filled, red->fill_bytes);
@@ -294,10 +296,12 @@ static LAB_UNUSED struct kedge__reducer *lab_reducer(enum kedge__reducer_id id, 
 
 static LAB_UNUSED size_t lab_count(const struct lab_version *v, enum kedge__extent_kind kind)
 {
+	struct kedge__extent_reader map = kedge__extents_of_map(&v->map);
+	struct kedge__extent e;
 	size_t n = 0;
 
-	for (size_t i = 0; i < v->map.count; i++)
-		n += v->map.at[i].kind == kind;
+	while (kedge__extent_next(&map, &e))
+		n += e.kind == kind;
 	return n;
 }
 

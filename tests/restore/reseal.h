@@ -8,6 +8,7 @@
 
 #include "restore/restore.h"
 #include "../lib/reseal.h"
+#include "../lib/tape.h"
 #include "../store/fixture.h"
 
 static inline char *segment_of(struct kedge__catalog *cat, uint64_t version, uint32_t rank)
@@ -65,7 +66,7 @@ static inline bool change_map(struct sealed *a, uint64_t dice)
 	struct piece *text = &sealed_section(a, KEDGE__SECTION_MAP)->data;
 	const struct piece *names = &sealed_section(a, KEDGE__SECTION_REGIONS)->data;
 	struct kedge__region_record *regions;
-	struct kedge__extent_map map = {0};
+	struct kedge__extent_map map = {0}, flat;
 	struct kedge__bytes changed = {0};
 	enum kedge__map_encoding how;
 	uint64_t version = a->header.version;
@@ -73,12 +74,14 @@ static inline bool change_map(struct sealed *a, uint64_t dice)
 
 	assert_ok(kedge__regions_decode(names->at, names->bytes, &regions, &count, NULL, err));
 	assert_ok(kedge__map_decode(text->at, text->bytes, version, regions, count, &how, &map, err));
-	if (map.count) {
-		change_extent(&map.at[dice % map.count], dice >> 8, sealed_literal_bytes(a));
-		assert_ok(kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&map), 0, version, regions, count, &changed, err));
+	flat = map_flat(&map);
+	if (flat.count) {
+		change_extent(&flat.at[dice % flat.count], dice >> 8, sealed_literal_bytes(a));
+		assert_ok(kedge__map_encode(KEDGE__MAP_RUNS, kedge__extents_of_map(&flat), 0, version, regions, count, &changed, err));
 		piece_set(text, changed.at, changed.count);
 	}
 	kedge__bytes_done(&changed);
+	kedge__extent_map_done(&flat);
 	kedge__extent_map_done(&map);
 	kedge__regions_free(regions, count);
 	return true;

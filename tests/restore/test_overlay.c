@@ -252,6 +252,40 @@ static void test_dead_layers_are_not_read(void **state)
 	free(back);
 }
 
+/* The ground is a version that left some pages as they were: its literals behind them are elsewhere than those before.
+ */
+static void test_ground_that_inherits(void **state)
+{
+	const uint64_t kept = BYTES / 4096 * 235 / 256 * 4096, pages = 3 * 4096;
+	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
+	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
+	struct lab_region region = {"m", data, BYTES, 0};
+	struct kedge__restore_target target = {0, back, NULL, false};
+	struct kedge__restore_stats stats;
+	struct kedge__lineage *l;
+	uint64_t x = 8;
+
+	(void)state;
+	fill_random(data, BYTES, 1);
+	lab_save(lab, 0, &region, 1);
+	fill_random(data, kept, 2);
+	fill_random(data + kept + pages, BYTES - kept - pages, 3);
+	for (uint64_t v = 1; v <= LAST; v++) {
+		for (int i = 0; v > 1 && i < LITTLE; i++)
+			fill_random(data + draw_below(&x, kept / CHUNK) * CHUNK, CHUNK, draw(&x));
+		lab_save(lab, v, &region, 1);
+	}
+	l = lab_open(lab, LAST);
+	assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL),
+			 0);
+	assert_memory_equal(back, data, BYTES);
+	assert_true(stats.bytes_laid > 0);
+	kedge__lineage_close(l);
+	lab_free(lab);
+	free(data);
+	free(back);
+}
+
 /* Many versions that changed little each share pages of their segments with all of the image: each is read once. */
 static void test_little_is_read_once(void **state)
 {
@@ -291,6 +325,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_any),
 	    cmocka_unit_test(test_each_layer_is_checked),
 	    cmocka_unit_test(test_dead_layers_are_not_read),
+	    cmocka_unit_test(test_ground_that_inherits),
 	    cmocka_unit_test(test_little_is_read_once),
 	};
 
