@@ -303,11 +303,80 @@ static void drop_head(struct kedge__columns_in *c)
 	c->left--;
 }
 
+/* How many entries, at most MOST, are chunks of literals by the heads that follow those which were read: two by a byte
+ * that is zero. */
+static size_t chunks_ahead(const struct kedge__columns_in *c, size_t most)
+{
+	const struct kedge__wire_in *in = &c->in[HEADS];
+	size_t n = 0, bytes = KEDGE__MIN(in->left, KEDGE__MIN(most, c->left) / 2);
+
+	if (c->head_count || c->heads)
+		return 0;
+	while (n + 8 <= bytes && !kedge__get64(in->at + n))
+		n += 8;
+	while (n < bytes && !in->at[n])
+		n++;
+	return 2 * n;
+}
+
+/* The numbers of N of them, as long as each has its bits in eight bytes that are there: how many. */
+static size_t numbers_take(struct kedge__columns_in *c, uint64_t *gaps, size_t n)
+{
+	const uint8_t *class = c->in[GAPS].at, *at = c->in[BITS].at, *end = at + c->in[BITS].left;
+	uint64_t bits = c->bits;
+	unsigned count = c->bit_count;
+	size_t i;
+
+	for (i = 0; i < n && class[i] <= CLASS_LAST; i++) {
+		unsigned shift = class[i] < 2 * CLASS_LEAST ? 0 : class[i] / 8 - 1u;
+
+		if (count < shift) {
+			unsigned bytes = (63 - count) / 8;
+
+			if (end - at < 8)
+				break;
+			bits |= (kedge__get64(at) & ((UINT64_C(1) << 8 * bytes) - 1)) << count;
+			count += 8 * bytes;
+			at += bytes;
+		}
+		gaps[i] =
+		    shift ? (uint64_t)(8 + class[i] % 8) << shift | (bits & ((UINT64_C(1) << shift) - 1)) : class[i];
+		bits >>= shift;
+		count -= shift;
+	}
+	c->bits = bits;
+	c->bit_count = count;
+	c->in[BITS].left = (size_t)(end - at);
+	c->in[BITS].at = at;
+	return i;
+}
+
+/* Chunks of literals that can be taken in one go. */
+static size_t chunks_take(struct kedge__columns_in *c, uint64_t *gaps, size_t most)
+{
+	size_t n = numbers_take(c, gaps, KEDGE__MIN(chunks_ahead(c, most), c->in[GAPS].left));
+
+	c->in[GAPS].at += n;
+	c->in[GAPS].left -= n;
+	c->in[HEADS].at += n / 2;
+	c->in[HEADS].left -= n / 2;
+	c->left -= n;
+	if (n % 2) { /* the second half of a byte is left */
+		c->in[HEADS].at++;
+		c->in[HEADS].left--;
+		c->head_count = 1;
+	}
+	return n;
+}
+
 size_t kedge__columns_get_chunks(struct kedge__columns_in *c, uint64_t *gaps, size_t most)
 {
 	size_t n = 0;
 
-	while (n < most && c->left && !c->failed && peek_head(c) == (unsigned)KEDGE__EXTENT_LITERAL) {
+	while (!c->failed) {
+		n += chunks_take(c, gaps + n, most - n);
+		if (n == most || !c->left || peek_head(c) != (unsigned)KEDGE__EXTENT_LITERAL)
+			break;
 		drop_head(c);
 		gaps[n++] = get_number(c, GAPS);
 	}

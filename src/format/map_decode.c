@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "format/map_wire.h"
 
-#define CHUNKS 64 /* that are decoded in one go */
+#define CHUNKS 256 /* that are decoded in one go */
 
 int kedge__map_damaged(struct kedge__map_decoder *d, const char *what)
 {
@@ -221,35 +221,41 @@ static int decode_runs(struct kedge__map_decoder *d)
 	return rc;
 }
 
-/* GAP chunks as in the parent and one of literals, both within the region: what most entries are where single chunks
- * change. False: they are not, and nothing has happened. */
-static bool emit_chunk(struct kedge__map_decoder *d, uint64_t gap)
+/* Chunks of literals, each with GAPS before it, as long as they are within the region and do not go on with each other:
+ * what most entries are where single chunks change. How many. */
+static size_t emit_apart(struct kedge__map_decoder *d, const uint64_t *gaps, size_t n)
 {
 	struct kedge__extent_map *map = &d->map;
-	uint64_t *end = &d->sources.ends[d->sources.count], left = kedge__map_settle(d);
-	struct kedge__extent *e = &map->at[map->count];
+	uint64_t unit = d->unit, chunks = kedge__map_settle(d) / unit, *end = &d->sources.ends[d->sources.count];
+	struct kedge__extent e = {.len = unit, .src = *end, .kind = KEDGE__EXTENT_LITERAL};
+	uint64_t base = chunks ? kedge__map_address(d) : 0, next = 0;
+	size_t i;
 
-	if (!gap || left < d->unit || gap > left / d->unit - 1 || map->count == map->room ||
-	    *end > KEDGE__IMAGE_BYTES_MAX)
-		return false;
-	d->offset += gap * d->unit;
-	*e = (struct kedge__extent){
-	    .addr = kedge__map_address(d), .len = d->unit, .src = *end, .kind = KEDGE__EXTENT_LITERAL};
-	map->count++;
-	*end += d->unit;
-	d->offset += d->unit;
-	return true;
+	n = KEDGE__MIN(n, map->room - map->count);
+	for (i = 0; i < n && gaps[i] && gaps[i] < chunks - next && e.src <= KEDGE__IMAGE_BYTES_MAX; i++) {
+		next += gaps[i];
+		e.addr = base + next * unit;
+		map->at[map->count++] = e;
+		e.src += unit;
+		next++;
+	}
+	*end = e.src;
+	d->offset += next * unit;
+	return i;
 }
 
 static int emit_chunks(struct kedge__map_decoder *d, const uint64_t *gaps, size_t n)
 {
 	int rc = 0;
 
-	for (size_t i = 0; i < n && rc == 0; i++) {
-		const struct kedge__map_entry e = {.kind = KEDGE__EXTENT_LITERAL, .gap = gaps[i]};
+	for (size_t i = 0; i < n && rc == 0;) {
+		struct kedge__map_entry e = {.kind = KEDGE__EXTENT_LITERAL};
 
-		if (!emit_chunk(d, gaps[i]))
-			rc = emit_entry(d, &e);
+		i += emit_apart(d, gaps + i, n - i);
+		if (i == n)
+			break;
+		e.gap = gaps[i++];
+		rc = emit_entry(d, &e);
 	}
 	return rc;
 }
