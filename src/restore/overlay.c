@@ -29,13 +29,18 @@ struct kedge__overlay_maker {
 	bool left[CELLS]; /* to others, */
 	size_t left_count;
 	uint32_t bare, bare_least; /* marks that are not set */
+	size_t usual;              /* overs of the range before */
 	struct kedge__range range;
 	struct kedge__read_plan_overlay *out;
 };
 
 struct kedge__overlay_maker *kedge__overlay_maker_new(void)
 {
-	return kedge__malloc(sizeof(struct kedge__overlay_maker));
+	struct kedge__overlay_maker *o = kedge__malloc(sizeof(*o));
+
+	if (o)
+		o->usual = 0;
+	return o;
 }
 
 /* ------------------------------------------------------------------ marks */
@@ -108,8 +113,8 @@ static struct kedge__read_plan_layer *layer_begin(struct kedge__overlay_maker *o
 	return kedge__array_push(&o->out->layers, fresh) ? &o->out->layers.at[o->out->layers.count - 1] : NULL;
 }
 
-/* LEN literals of LAYER from POSITION on belong to AT. */
-static bool over_add(struct kedge__overlay_maker *o, struct kedge__read_plan_layer *layer, uint64_t position,
+/* LEN literals of LAYER from POSITION on belong to AT. There is room for one more. */
+static void over_add(struct kedge__overlay_maker *o, struct kedge__read_plan_layer *layer, uint64_t position,
 		     uint32_t at, uint32_t len)
 {
 	const struct kedge__read_plan_member *m = layer->member;
@@ -118,13 +123,13 @@ static bool over_add(struct kedge__overlay_maker *o, struct kedge__read_plan_lay
 	if (!m->plain || position > m->literals || len > m->literals - position ||
 	    (last && position < last->position + last->len)) {
 		leave(o, at, len);
-		return true;
+		return;
 	}
 	if (!cover(o, at, len))
-		return true;
+		return;
 	layer->count++;
 	o->out->bytes += len;
-	return kedge__array_push(&o->out->overs, ((struct kedge__read_plan_over){position, at, len}));
+	o->out->overs.at[o->out->overs.count++] = (struct kedge__read_plan_over){position, at, len};
 }
 
 /* The part of E that is in the range begins AT there. */
@@ -154,6 +159,15 @@ static void leave_between(struct kedge__overlay_maker *o, const struct kedge__ex
 	}
 }
 
+/* How many of the N extents begin before END. */
+static size_t extents_before(const struct kedge__extent *e, size_t n, uint64_t end)
+{
+	size_t i;
+
+	KEDGE__PARTITION_POINT(i, n, e[i].addr < end);
+	return i;
+}
+
 static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_member *m)
 {
 	const struct kedge__extent_map *map = &m->seg->map;
@@ -161,21 +175,22 @@ static bool layer_add(struct kedge__overlay_maker *o, struct kedge__read_plan_me
 	uint64_t end = o->range.start + o->range.len, bytes;
 	bool inherits =
 	    kedge__extent_map_inherits(map, o->range.start, &bytes) && bytes >= o->range.len; /* all of it */
+	size_t first = kedge__extent_map_find(map, o->range.start);
+	size_t behind = first + extents_before(map->at + first, map->count - first, end);
 	uint32_t next = 0, at, len;
 
-	if (!layer)
+	if (!layer || !kedge__array_reserve(&o->out->overs, o->out->overs.count + (behind - first)))
 		return false;
-	for (size_t i = kedge__extent_map_find(map, o->range.start);
-	     i < map->count && map->at[i].addr < end && !is_hopeless(o); i++) {
+	for (size_t i = first; i < behind && !is_hopeless(o); i++) {
 		const struct kedge__extent *e = &map->at[i];
 
 		extent_enter(o, e, &at, &len);
 		if (!inherits)
 			leave_between(o, map, next, at);
-		if (e->kind != KEDGE__EXTENT_LITERAL)
+		if (e->kind == KEDGE__EXTENT_LITERAL)
+			over_add(o, layer, e->src + (o->range.start + at - e->addr), at, len);
+		else
 			leave(o, at, len);
-		else if (!over_add(o, layer, e->src + (o->range.start + at - e->addr), at, len))
-			return false;
 		next = at + len;
 	}
 	if (!inherits)
@@ -434,8 +449,9 @@ bool kedge__overlay_make(struct kedge__read_plan *plan, struct kedge__overlay_ma
 	o->out = out;
 	marks_begin(o);
 	ground_cells(o, g, offset);
-	if (!layers_add(o, plan, g))
+	if (!kedge__array_reserve(&out->overs, o->usual + o->usual / 8) || !layers_add(o, plan, g))
 		return false;
+	o->usual = out->overs.count;
 	if (!is_hopeless(o)) {
 		ground_extents(o, g, slot->base);
 		leave_dead(o);

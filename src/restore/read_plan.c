@@ -290,7 +290,7 @@ static int slab_resolve(void *ctx, size_t i, int worker)
 
 /* ------------------------------------------------------------------ pieces, in the order of the files */
 
-/* Counts become places. */
+/* Counts become places, where there are any; most cells have none, and memory for them that nobody has touched. */
 static int pieces_collect(struct maker *m, struct kedge__error *err)
 {
 	size_t place = 0;
@@ -298,7 +298,8 @@ static int pieces_collect(struct maker *m, struct kedge__error *err)
 	for (size_t i = 0; i < m->plan->cell_count; i++) {
 		size_t count = atomic_load_explicit(&m->pieces[i], memory_order_relaxed);
 
-		atomic_store_explicit(&m->pieces[i], place, memory_order_relaxed);
+		if (count)
+			atomic_store_explicit(&m->pieces[i], place, memory_order_relaxed);
 		place += count;
 	}
 	m->plan->piece_count = place;
@@ -476,7 +477,7 @@ static int member_units(struct maker *m, const struct kedge__read_plan_member *m
 			size_t end = atomic_load_explicit(&m->pieces[cell], memory_order_relaxed);
 			struct kedge__read_plan_unit u;
 
-			if (end == *piece)
+			if (!end)
 				continue;
 			u = unit_of(member, b, cell);
 			u.first = *piece;
