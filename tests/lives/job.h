@@ -32,6 +32,7 @@ struct job {
 	bool away;        /* L2 is */
 	bool second_went; /* L2 was, or came back, in this life */
 	int first_left;   /* the first node of this life that L1 was not purged of */
+	int first_heard;  /* the first node after a failure in the background: another past may have had the number of one before */
 	bool purged;      /* L1 was, and no version was taken since */
 	bool shadow;      /* versions are listed that cannot be restored */
 	bool torn;        /* some rank's L1 is not what the others' are */

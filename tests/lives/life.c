@@ -272,7 +272,7 @@ static void listed(struct job *j, const struct kedge_version_info *list, size_t 
 			continue; /* nothing is abandoned yet */
 		if ((node == MODEL_NONE || m->nodes[node].version != list[i].version) && !j->damaged && !j->shadow)
 			wrong(j, "a version is listed that was never taken in this past", text);
-		if (node < j->first || m->nodes[node].version != list[i].version)
+		if (node < j->first || node < j->first_heard || m->nodes[node].version != list[i].version)
 			continue;
 		for (int l = 0; l < 2; l++)
 			if (list[i].levels & 1u << l && (l || node >= j->first_left))
@@ -288,10 +288,12 @@ bool settle(struct job *j)
 	int rc = kedge_wait(j->k);
 	size_t count;
 
-	if (rc != 0)
+	if (rc != 0) {
 		failed_behind(j, "wait");
-	else if (j->rank == 0)
+		j->first_heard = j->next;
+	} else if (j->rank == 0) {
 		job_model(j)->half = MODEL_NONE;
+	}
 	if (kedge_versions(j->k, &list, &count) != 0) {
 		if (!j->purged)
 			failed(j, "versions");

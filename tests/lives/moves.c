@@ -156,6 +156,9 @@ static bool move_restart(struct job *j)
 
 	if (!quiet(j) || j->tip < j->first || j->tip < j->first_left || !settle(j))
 		return true;
+	if (j->run == MODEL_NONE &&
+	    j->life.keep[0]) /* of what is left after others were discarded, KEEP may have left nothing */
+		return true;
 	if (draw_below(&j->common, 2) == 0 && j->run != MODEL_NONE) { /* else there may be newer ones */
 		say(j, "restart newest", job_model(j)->nodes[node].version);
 		return restart(j, KEDGE_NEWEST, node);
