@@ -12,8 +12,7 @@
 #define GAP_BYTES   (UINT64_C(16) << 10)  /* read together with its surroundings */
 #define PROBE_BYTES (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
 #define FLIGHT      8                     /* batches in flight before their turn; half of them are begun at once */
-#define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring, */
-#define FEW_PLAIN   (UINT64_C(12) << 20)  /* and so are these without a codec, with no blocks to unpack meanwhile */
+#define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
 
 static uint64_t down(uint64_t at)
 {
@@ -46,13 +45,12 @@ void kedge__fill_past_init(struct kedge__filling *f)
 {
 	struct kedge__fill_past *p = &f->past;
 	size_t count = KEDGE__MIN(kedge__fill_past_queue(f) + FLIGHT, f->plan.batches.count);
-	uint64_t few = f->plan.raw_max ? FEW_BYTES : FEW_PLAIN;
 
 	*p = (struct kedge__fill_past){.fd = -1};
 	/* The last unit of a batch may go beyond its size, and what lies between two of them is read, too. */
 	p->room = (size_t)up(f->plan.batch_bytes + f->plan.stored_max +
 			     2 * KEDGE__FILL_READS * (GAP_BYTES + KEDGE__FS_DIRECT));
-	if (f->io.writer == KEDGE__WRITER_PWRITE || plan_bytes(&f->plan) < few || kedge__fs_queue_probe() != 0 ||
+	if (f->io.writer == KEDGE__WRITER_PWRITE || plan_bytes(&f->plan) < FEW_BYTES || kedge__fs_queue_probe() != 0 ||
 	    kedge__bucket_limits(kedge__lineage_top(f->lineage)->bucket))
 		return;
 	p->slots = kedge__calloc(count, sizeof(*p->slots));

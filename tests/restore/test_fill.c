@@ -628,7 +628,7 @@ static void spoil_block(struct kedge__lineage *l, uint64_t version)
 static void test_files_out_of_the_cache(void **state)
 {
 	static const struct kedge__io ios[] = {{.buffer = 0}, {.queue = 1}, {.writer = KEDGE__WRITER_PWRITE}};
-	const uint64_t bytes = (UINT64_C(14) << 20) + 77;
+	const uint64_t bytes = (UINT64_C(9) << 20) + 77;
 	uint8_t *data = malloc(bytes), *back = malloc(bytes);
 	uint64_t x = 7;
 
