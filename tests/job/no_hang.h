@@ -31,7 +31,11 @@
 #define SHARES 2
 #define SHARE  0
 #endif
+#ifdef __SANITIZE_THREAD__
+#define STEP 97
+#else
 #define STEP (SANITIZED ? 37 : SHARES)
+#endif
 #define CONTENT 8192 /* bytes that are protected */
 #define STORED 3  /* versions that are there when a life begins */
 #define AFRESH 4  /* of as many faults one is followed by a fresh start of the group, the others by the next version */
