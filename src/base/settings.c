@@ -208,9 +208,10 @@ static int take_value(void *source, const char *section, const char *key, const 
 	if (s->code)
 		return 0;
 	if (*section && strcmp(section, "kedge") != 0) {
-		s->code = kedge__error_set(s->err, KEDGE_E_CONFIG, 0,
-					   "%s:%d: unknown section [%s]; the only section is [kedge]", s->path, s->line,
-					   section);
+		s->code =
+		    kedge__error_set(s->err, KEDGE_E_CONFIG, 0,
+				     "%s:%d: '%s' is in section [%s], which is unknown; the only section is [kedge]",
+				     s->path, s->line, key, section);
 		return 0;
 	}
 	s->code = set_value(s->target, key, s->value ? s->value : "", KEDGE__FORM_FILE, &setting, s->err);

@@ -33,9 +33,9 @@ static int unknown_codec(const char *name, struct kedge__error *err)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "", words[i]);
 	nearest = kedge__nearest_word(name, words, n);
 	if (nearest)
-		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec '%s' is not one of %s; did you mean '%s'?", name,
-					list, nearest);
-	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "codec '%s' is not one of %s", name, list);
+		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "'%s' is not one of the codecs %s; did you mean '%s'?",
+					name, list, nearest);
+	return kedge__error_set(err, KEDGE_E_CONFIG, 0, "'%s' is not one of the codecs %s", name, list);
 }
 
 static int parse_level(const struct kedge__codec *codec, const char *text, int *level, struct kedge__error *err)

@@ -231,9 +231,41 @@ static int l1_check(const struct kedge__job_settings *s, struct kedge__error *er
 	return s->l1[0] ? 0 : kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 is empty: it must name a directory");
 }
 
+/* The next name of a path from *AT on, and its length; false: there is none. Names that say nothing are passed over. */
+static bool name_next(const char **at, const char **name, size_t *length)
+{
+	do {
+		*at += strspn(*at, "/");
+		*name = *at;
+		*length = strcspn(*at, "/");
+		*at += *length;
+	} while (*length == 1 && **name == '.');
+	return *length > 0;
+}
+
+/* Two paths of one directory, also if it is not there yet. */
+static bool same_directory(const char *a, const char *b)
+{
+	const char *x, *y;
+	size_t n, m;
+	struct stat s, t;
+	bool more;
+
+	if (stat(a, &s) == 0 && stat(b, &t) == 0)
+		return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+	if ((*a == '/') != (*b == '/'))
+		return false;
+	do {
+		more = name_next(&a, &x, &n);
+		if (name_next(&b, &y, &m) != more || n != m || strncmp(x, y, n) != 0)
+			return false;
+	} while (more);
+	return true;
+}
+
 static int l2_check(const struct kedge__job_settings *s, struct kedge__error *err)
 {
-	if (s->l2[0] && strcmp(s->l1, s->l2) == 0)
+	if (s->l2[0] && same_directory(s->l1, s->l2))
 		return kedge__error_set(err, KEDGE_E_CONFIG, 0, "l1 and l2 are the same directory: %s", s->l1);
 	return 0;
 }

@@ -120,7 +120,7 @@ static void file_errors(void **state)
 	assert_text_error(s, &v, "chunk = 64\nchunk = x\nreducer\n",
 			  ":2: chunk: \"x\" is not a size (bytes, or with k, M, G, T) from 32 to 64k");
 	assert_text_error(s, &v, "[kedge\n", ":1: not of the form key = value");
-	assert_text_error(s, &v, "[job]\nchunk = 64\n", ":2: unknown section [job]; the only section is [kedge]");
+	assert_text_error(s, &v, "[job]\nchunk = 64\n", ":2: 'chunk' is in section [job], which is unknown; the only section is [kedge]");
 	assert_text_error(s, &v, "chunk =\n",
 			  ":1: chunk: \"\" is not a size (bytes, or with k, M, G, T) from 32 to 64k");
 	assert_text_error(s, &v, "rate = 5x\n", ":1: rate: \"5x\" is not a size (bytes, or with k, M, G, T)");

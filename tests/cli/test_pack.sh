@@ -79,7 +79,7 @@ said 'd/a is a file, not a directory'
 # What an option has wrong is said of the option.
 for command in 'kedge pack -o no.kpk' 'kedge save -s no.store -n x'; do
 	expect 2 $command --codec zst d
-	said "--codec zst: codec 'zst' is not one of none, lz4, zstd"
+	said "--codec zst: 'zst' is not one of the codecs none, lz4, zstd"
 	expect 2 $command --block 3 d
 	said '--block 3: "3" is not a size'
 	expect 2 $command --type f33 d

@@ -110,6 +110,8 @@ static void test_errors_name_the_cause(void **state)
 	refused(MORE("gpu_turns=maybe"), "gpu_turns");
 	refused(MORE("l1="), "l1");
 	refused(MORE("l1=/x", "l2=/x"), "same directory");
+	refused(MORE("l1=/no/such", "l2=/no//./such/"), "same directory");
+	refused(MORE("l1=/tmp", "l2=/tmp/../tmp/."), "same directory");
 	config_write(*state, path, sizeof(path), "chunk = 64\nkeeep = 3\n");
 	assert_int_equal(load(path, NULL, &s), KEDGE_E_CONFIG);
 	assert_non_null(strstr(kedge__error_text(&err), "keep"));
