@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Section MAPX: runs, lists, bitmaps and columns of one extent map (by pages: test_pages.c; more of columns:
  * test_columns.c). */
-#include "../lib/tape.h"
+#include "../lib/map.h"
 #include "format_samples.h"
 
 #define SELF 100
@@ -26,8 +26,10 @@ static struct kedge__extent_map merged(const struct kedge__extent_map *map)
 	struct kedge__extent_map out = {0};
 	struct kedge__extent e;
 
-	while (kedge__extent_next(&r, &e))
+	while (kedge__extent_next(&r, &e)) {
+		e.version = e.kind == KEDGE__EXTENT_COPY ? e.version : 0;
 		assert_int_equal(kedge__extent_map_append(&out, e, true, NULL), 0);
+	}
 	return out;
 }
 
@@ -44,7 +46,7 @@ static size_t round_trip(enum kedge__map_encoding how, enum kedge__map_encoding 
 	assert_int_equal(kedge__map_encode(how, kedge__extents_of_map(map), chunk, SELF, r, n, &b, NULL), 0);
 	assert_int_equal(kedge__map_decode(b.at, b.count, SELF, r, n, &used, &got, NULL), 0);
 	assert_int_equal(used, expect);
-	assert_maps_equal(&got, &want);
+	assert_true(maps_same(&got, &want));
 	bytes = b.count;
 	kedge__extent_map_done(&got);
 	kedge__extent_map_done(&want);

@@ -3,6 +3,7 @@
  * Section MAPX; the first byte chooses the regions. What decodes covers them exactly, and means the same after encoding
  * it again in any of the five ways.
  */
+#include "../lib/map.h"
 #include "format/format.h"
 #include "fuzz.h"
 
@@ -39,17 +40,6 @@ static void require_cover(const struct kedge__extent_map *map, size_t n)
 	FUZZ_REQUIRE(!kedge__extent_next(&r, &e));
 }
 
-static void require_same(const struct kedge__extent_map *a, const struct kedge__extent_map *b)
-{
-	struct kedge__extent_reader r = kedge__extents_of_map(a), s = kedge__extents_of_map(b);
-	struct kedge__extent x, y;
-
-	while (kedge__extent_next(&r, &x))
-		FUZZ_REQUIRE(kedge__extent_next(&s, &y) && x.addr == y.addr && x.len == y.len && x.kind == y.kind &&
-			     x.src == y.src && x.version == y.version);
-	FUZZ_REQUIRE(!kedge__extent_next(&s, &y));
-}
-
 static void encode_again(enum kedge__map_encoding how, const struct kedge__extent_map *map, uint32_t chunk, size_t n)
 {
 	struct kedge__extent_map got = {0};
@@ -59,7 +49,7 @@ static void encode_again(enum kedge__map_encoding how, const struct kedge__exten
 	FUZZ_REQUIRE(kedge__map_encode(how, kedge__extents_of_map(map), chunk, SELF, regions, n, &b, NULL) == 0);
 	FUZZ_REQUIRE(kedge__map_decode(b.at, b.count, SELF, regions, n, &used, &got, NULL) == 0);
 	FUZZ_REQUIRE(used == how || used == KEDGE__MAP_RUNS);
-	require_same(map, &got);
+	FUZZ_REQUIRE(maps_same(map, &got));
 	kedge__extent_map_done(&got);
 	kedge__bytes_done(&b);
 }

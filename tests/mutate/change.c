@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "change.h"
+#include "../lib/map.h"
 
 #include <dirent.h>
 
@@ -239,18 +240,6 @@ static void change_extent(struct change *c, struct kedge__extent *e, struct kedg
 	}
 }
 
-/* What is inherited, too, as extents that can be changed. */
-static struct kedge__extent_map flat(const struct kedge__extent_map *map)
-{
-	struct kedge__extent_reader r = kedge__extents_of_map(map);
-	struct kedge__extent_map out = {0};
-	struct kedge__extent e;
-
-	while (kedge__extent_next(&r, &e) && kedge__array_push(&out, e))
-		;
-	return out;
-}
-
 static const char *map(struct change *c)
 {
 	struct section *s = sealed_section(c->im, KEDGE__SECTION_MAP),
@@ -265,7 +254,7 @@ static const char *map(struct change *c)
 		return "nothing";
 	if (kedge__map_decode(s->data.at, s->data.bytes, c->im->version, r, n, &how, &stored, NULL) != 0)
 		how = KEDGE__MAP_RUNS;
-	m = flat(&stored);
+	m = map_flat(&stored);
 	if (m.count) {
 		size_t i = draw_below(c->state, m.count);
 

@@ -7,8 +7,8 @@
 #define KEDGE_TESTS_RESTORE_RESEAL_H
 
 #include "restore/restore.h"
+#include "../lib/map.h"
 #include "../lib/reseal.h"
-#include "../lib/tape.h"
 #include "../store/fixture.h"
 
 static inline char *segment_of(struct kedge__catalog *cat, uint64_t version, uint32_t rank)
