@@ -405,6 +405,7 @@ enum kedge__map_encoding {
 int kedge__map_encode(enum kedge__map_encoding how, struct kedge__extent_reader map, uint32_t chunk, uint64_t self,
 		      const struct kedge__region_record *regions, size_t n, struct kedge__bytes *out,
 		      struct kedge__error *err);
+/* *MAP inherits all of every region. */
 int kedge__map_decode(const void *data, size_t bytes, uint64_t self, const struct kedge__region_record *regions,
 		      size_t n, enum kedge__map_encoding *how, struct kedge__extent_map *map, struct kedge__error *err);
 

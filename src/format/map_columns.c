@@ -163,15 +163,21 @@ void kedge__columns_finish(struct kedge__columns_out *c, struct kedge__wire_out 
 
 /* ------------------------------------------------------------------ reading */
 
+/* The string of bits, of which COUNT were taken out of IN. */
+struct low_bits {
+	struct kedge__wire_in in;
+	uint64_t bits;
+	unsigned count;
+};
+
 struct kedge__columns_in {
 	uint8_t *text[COLUMN_COUNT];
-	struct kedge__wire_in in[COLUMN_COUNT];
+	struct kedge__wire_in in[BITS]; /* the others */
+	struct low_bits low;
 	uint64_t left;   /* entries */
 	uint64_t copies; /* so far */
 	unsigned heads, sources;
 	unsigned head_count; /* in HEADS */
-	uint64_t bits;
-	unsigned bit_count;
 	bool failed;
 };
 
@@ -193,7 +199,7 @@ int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **
 	for (size_t i = 0; i < COLUMN_COUNT && rc == 0; i++) {
 		rc = kedge__packed_get(in, ALLOWANCE, &c->text[i], &n, err);
 		if (rc == 0)
-			c->in[i] = kedge__wire_in_init(c->text[i], n);
+			*(i == BITS ? &c->low.in : &c->in[i]) = kedge__wire_in_init(c->text[i], n);
 	}
 	/* An entry has a class of its gap. */
 	if (rc == 0 && (in->failed || in->left != 0 || c->left != c->in[GAPS].left))
@@ -206,61 +212,78 @@ int kedge__columns_in_new(struct kedge__wire_in *in, struct kedge__columns_in **
 	return 0;
 }
 
-static unsigned get_byte(struct kedge__columns_in *c, enum column column)
+static unsigned byte_of(struct kedge__wire_in *in, bool *failed)
 {
-	struct kedge__wire_in *in = &c->in[column];
-
 	if (in->left == 0) {
-		c->failed = true;
+		*failed = true;
 		return 0;
 	}
 	in->left--;
 	return *in->at++;
 }
 
-/* More bits, as many as fit, if there are that many. */
-static void refill(struct kedge__columns_in *c)
+static unsigned get_byte(struct kedge__columns_in *c, enum column column)
 {
-	struct kedge__wire_in *in = &c->in[BITS];
-	unsigned bytes = (63 - c->bit_count) / 8;
-
-	if (in->left >= 8) {
-		c->bits |= (kedge__get64(in->at) & ((UINT64_C(1) << 8 * bytes) - 1)) << c->bit_count;
-		c->bit_count += 8 * bytes;
-		in->at += bytes;
-		in->left -= bytes;
-	}
+	return byte_of(&c->in[column], &c->failed);
 }
 
-/* N is at most 32. */
+/* More bits, as many as fit. False: there are not that many. */
+static inline bool refill(struct low_bits *b)
+{
+	unsigned bytes = (63 - b->count) / 8;
+
+	if (b->in.left < 8)
+		return false;
+	b->bits |= (kedge__get64(b->in.at) & ((UINT64_C(1) << 8 * bytes) - 1)) << b->count;
+	b->count += 8 * bytes;
+	b->in.at += bytes;
+	b->in.left -= bytes;
+	return true;
+}
+
+/* N, at most 32, of those that are there. */
+static inline uint64_t take_bits(struct low_bits *b, unsigned n)
+{
+	uint64_t v = b->bits & ((UINT64_C(1) << n) - 1);
+
+	b->bits >>= n;
+	b->count -= n;
+	return v;
+}
+
 static uint64_t get_bits(struct kedge__columns_in *c, unsigned n)
 {
-	uint64_t v;
+	struct low_bits *b = &c->low;
 
-	if (c->bit_count < n)
-		refill(c);
-	while (c->bit_count < n) {
-		c->bits |= (uint64_t)get_byte(c, BITS) << c->bit_count;
-		c->bit_count += 8;
+	if (b->count < n)
+		(void)refill(b);
+	while (b->count < n) {
+		b->bits |= (uint64_t)byte_of(&b->in, &c->failed) << b->count;
+		b->count += 8;
 		if (c->failed)
 			return 0;
 	}
-	v = c->bits & ((UINT64_C(1) << n) - 1);
-	c->bits >>= n;
-	c->bit_count -= n;
-	return v;
+	return take_bits(b, n);
+}
+
+/* How many bits a number of the class leaves to their string; it is not an escape. */
+static inline unsigned class_bits(unsigned class)
+{
+	return class < 2 * CLASS_LEAST ? 0 : class / 8 - 1;
+}
+
+static inline uint64_t class_number(unsigned class, uint64_t low)
+{
+	return class < CLASS_LEAST ? class : (uint64_t)(8 + class % 8) << class_bits(class) | low;
 }
 
 static uint64_t get_number(struct kedge__columns_in *c, enum column column)
 {
 	unsigned class = get_byte(c, column);
-	unsigned shift = class / 8 - 1;
 	uint64_t v;
 
-	if (class < 2 * CLASS_LEAST)
-		return class;
 	if (class <= CLASS_LAST)
-		return (uint64_t)(8 + class % 8) << shift | get_bits(c, shift);
+		return class_number(class, get_bits(c, class_bits(class)));
 	v = get_bits(c, 32);
 	v |= get_bits(c, 32) << 32;
 	c->failed |= class != CLASS_ESCAPE || v < ESCAPE_LEAST;
@@ -322,32 +345,18 @@ static size_t chunks_ahead(const struct kedge__columns_in *c, size_t most)
 /* The numbers of N of them, as long as each has its bits in eight bytes that are there: how many. */
 static size_t numbers_take(struct kedge__columns_in *c, uint64_t *gaps, size_t n)
 {
-	const uint8_t *class = c->in[GAPS].at, *at = c->in[BITS].at, *end = at + c->in[BITS].left;
-	uint64_t bits = c->bits;
-	unsigned count = c->bit_count;
+	const uint8_t *class = c->in[GAPS].at;
+	struct low_bits low = c->low; /* in registers */
 	size_t i;
 
 	for (i = 0; i < n && class[i] <= CLASS_LAST; i++) {
-		unsigned shift = class[i] < 2 * CLASS_LEAST ? 0 : class[i] / 8 - 1u;
+		unsigned bits = class_bits(class[i]);
 
-		if (count < shift) {
-			unsigned bytes = (63 - count) / 8;
-
-			if (end - at < 8)
-				break;
-			bits |= (kedge__get64(at) & ((UINT64_C(1) << 8 * bytes) - 1)) << count;
-			count += 8 * bytes;
-			at += bytes;
-		}
-		gaps[i] =
-		    shift ? (uint64_t)(8 + class[i] % 8) << shift | (bits & ((UINT64_C(1) << shift) - 1)) : class[i];
-		bits >>= shift;
-		count -= shift;
+		if (low.count < bits && !refill(&low))
+			break;
+		gaps[i] = class_number(class[i], take_bits(&low, bits));
 	}
-	c->bits = bits;
-	c->bit_count = count;
-	c->in[BITS].left = (size_t)(end - at);
-	c->in[BITS].at = at;
+	c->low = low;
 	return i;
 }
 
@@ -404,8 +413,9 @@ bool kedge__columns_get(struct kedge__columns_in *c, struct kedge__map_entry *e)
 
 bool kedge__columns_ended(const struct kedge__columns_in *c)
 {
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
+	for (size_t i = 0; i < BITS; i++)
 		if (c->in[i].left != 0)
 			return false;
-	return !c->failed && c->heads == 0 && c->sources == 0 && c->bits == 0 && c->bit_count < 8;
+	return !c->failed && c->heads == 0 && c->sources == 0 && c->low.in.left == 0 && c->low.bits == 0 &&
+	       c->low.count < 8;
 }

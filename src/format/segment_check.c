@@ -69,9 +69,11 @@ static int check_references(const struct kedge__segment_parts *p, struct kedge__
 			return unlisted(e->version, err);
 		known = e->version;
 	}
-	return in_lineage(p, p->summary->parent) || !kedge__extent_map_has_inherited(p->map)
-		   ? 0
-		   : unlisted(p->summary->parent, err);
+	/* If there is no parent, nothing is inherited: kedge__extent_map_check(). */
+	if (p->summary->parent != KEDGE__NO_VERSION && !in_lineage(p, p->summary->parent) &&
+	    kedge__extent_map_has_inherited(p->map))
+		return unlisted(p->summary->parent, err);
+	return 0;
 }
 
 /* Where a check of a map, region by region, is. */

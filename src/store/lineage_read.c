@@ -18,36 +18,14 @@ static int load_map(void *ctx, uint64_t version, const struct kedge__extent_map 
 	return 0;
 }
 
-static int region_ranges(const struct kedge__segment *seg, struct kedge__range **ranges, size_t *n,
-			 struct kedge__error *err)
-{
-	struct kedge__range *list = kedge__calloc(seg->region_count + 1, sizeof(*list));
-	size_t count = 0;
-
-	if (!list)
-		return kedge__error_nomem(err);
-	for (size_t i = 0; i < seg->region_count; i++)
-		if (seg->regions[i].bytes)
-			list[count++] = (struct kedge__range){(uint64_t)seg->regions[i].slot << KEDGE__SLOT_SHIFT,
-							      seg->regions[i].bytes};
-	*ranges = list;
-	*n = count;
-	return 0;
-}
-
 int kedge__lineage_resolve_from(struct kedge__lineage *l, uint64_t stop_below, struct kedge__span_list *out,
 				struct kedge__span_list *outer, struct kedge__error *err)
 {
 	const struct kedge__map_source source = {load_map, l};
-	struct kedge__range *ranges = NULL;
-	size_t n = 0;
-	int rc;
+	const struct kedge__range_list *regions = &kedge__lineage_top(l)->map.inherited;
+	int rc = kedge__resolve(&source, kedge__lineage_version(l), regions->at, regions->count, stop_below, out, outer,
+				err);
 
-	rc = region_ranges(kedge__lineage_top(l), &ranges, &n, err);
-	if (rc)
-		return rc;
-	rc = kedge__resolve(&source, kedge__lineage_version(l), ranges, n, stop_below, out, outer, err);
-	kedge__free(ranges);
 	if (rc)
 		(void)kedge__error_prefix(err, "%s", kedge__lineage_top(l)->path);
 	return rc;

@@ -434,6 +434,14 @@ static uint64_t run_word(bool whole, uint64_t first, size_t i)
 	return whole ? word : draw(&seed) & UPPER;
 }
 
+static void run_nh(const uint64_t *w, size_t n, uint64_t sums[SUMS])
+{
+	memset(sums, 0, SUMS * sizeof(sums[0]));
+	for (size_t i = 0; i < n; i++)
+		for (size_t p = 0; p < SUMS; p++)
+			sums[p] += digest_product(w[i], key->chunk.nh[i + p * DIGEST_LINE]);
+}
+
 /* How many of RUNS flips of BIT in N such words, anywhere in a region, the region sum misses; and of the chunk's four
  * sums, NH. */
 static int runs_missed(size_t n, int bit, bool whole, int *nh)
@@ -442,21 +450,17 @@ static int runs_missed(size_t n, int bit, bool whole, int *nh)
 
 	*nh = 0;
 	for (int r = 0; r < RUNS; r++) {
-		uint64_t w[16], first = draw(&seed), pos = (draw(&seed) >> 24) * 8, a[SUMS] = {0}, b[SUMS] = {0};
+		uint64_t w[16], first = draw(&seed), pos = (draw(&seed) >> 24) * 8, a[SUMS], b[SUMS];
 		struct kedge__sum before, after;
 
 		for (size_t i = 0; i < n; i++)
 			w[i] = run_word(whole, first, i);
 		before = kedge__sum_of(w, 8 * n, pos);
-		for (size_t i = 0; i < n; i++)
-			for (size_t p = 0; p < SUMS; p++)
-				a[p] += digest_product(w[i], key->chunk.nh[i + p * DIGEST_LINE]);
+		run_nh(w, n, a);
 		for (size_t i = 0; i < n; i++)
 			w[i] ^= UINT64_C(1) << bit;
 		after = kedge__sum_of(w, 8 * n, pos);
-		for (size_t i = 0; i < n; i++)
-			for (size_t p = 0; p < SUMS; p++)
-				b[p] += digest_product(w[i], key->chunk.nh[i + p * DIGEST_LINE]);
+		run_nh(w, n, b);
 		missed += before.s1 == after.s1 && before.s2 == after.s2;
 		*nh += memcmp(a, b, sizeof(a)) == 0;
 	}
