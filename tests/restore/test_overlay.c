@@ -165,43 +165,83 @@ static void test_any(void **state)
 	assert_true(laid > UINT64_C(10000) * PLANS);
 }
 
-/* ------------------------------------------------------------------ damage */
+/* ------------------------------------------------------------------ one region, chunk by chunk */
 
 #define BYTES  (UINT64_C(1) << 20)
 #define CHUNK  256
 #define LAST   5
 #define LITTLE 200 /* chunks that change each time */
 
-static void save_scattered(struct lab *lab, uint8_t *data)
-{
-	struct lab_region region = {"m", data, BYTES, 0};
-	uint64_t x = 5;
+struct single {
+	struct lab *lab;
+	uint8_t *data, *back;
+	uint64_t bytes, seed;
+	struct kedge__restore_stats stats; /* of the last restore */
+};
 
-	fill_random(data, BYTES, 1);
-	for (uint64_t v = 0; v <= LAST; v++) {
-		for (int i = 0; v && i < LITTLE; i++)
-			fill_random(data + draw_below(&x, BYTES / CHUNK) * CHUNK, CHUNK, draw(&x));
-		lab_save(lab, v, &region, 1);
-	}
+static void single_open(struct single *s, uint64_t bytes)
+{
+	*s = (struct single){.lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072),
+			     .data = malloc(bytes),
+			     .back = malloc(bytes),
+			     .bytes = bytes,
+			     .seed = 5};
+	fill_random(s->data, bytes, 1);
+}
+
+static void single_close(struct single *s)
+{
+	lab_free(s->lab);
+	free(s->data);
+	free(s->back);
+}
+
+static void single_save(struct single *s, uint64_t version)
+{
+	struct lab_region region = {"m", s->data, s->bytes, 0};
+
+	lab_save(s->lab, version, &region, 1);
+}
+
+/* N chunks of the first BYTES become new. */
+static void single_change(struct single *s, uint64_t bytes, int n)
+{
+	for (int i = 0; i < n; i++)
+		fill_random(s->data + draw_below(&s->seed, bytes / CHUNK) * CHUNK, CHUNK, draw(&s->seed));
+}
+
+static int single_fill(struct single *s, struct kedge__lineage *l, struct kedge__pool *pool, struct kedge__error *err)
+{
+	struct kedge__restore_target target = {0, s->back, NULL, false};
+
+	memset(s->back, 0, s->bytes);
+	return kedge__restore_fill(l, pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &s->stats, err);
+}
+
+static void single_restore(struct single *s, uint64_t version, struct kedge__pool *pool)
+{
+	struct kedge__lineage *l = lab_open(s->lab, version);
+
+	assert_int_equal(single_fill(s, l, pool, NULL), 0);
+	kedge__lineage_close(l);
 }
 
 /* An altered bit in a page of any layer is found, and said to be that layer's. */
 static void test_each_layer_is_checked(void **state)
 {
-	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
-	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
-	struct kedge__restore_target target = {0, back, NULL, false};
-	struct kedge__restore_stats stats;
 	struct kedge__lineage *l;
+	struct single s;
 
 	(void)state;
-	save_scattered(lab, data);
-	l = lab_open(lab, LAST);
-	memset(back, 0, BYTES);
-	assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL),
-			 0);
-	assert_memory_equal(back, data, BYTES);
-	assert_true(stats.bytes_laid > (LAST - 1) * LITTLE * CHUNK);
+	single_open(&s, BYTES);
+	for (uint64_t v = 0; v <= LAST; v++) {
+		single_change(&s, BYTES, v ? LITTLE : 0);
+		single_save(&s, v);
+	}
+	l = lab_open(s.lab, LAST);
+	assert_int_equal(single_fill(&s, l, s.lab->pool, NULL), 0);
+	assert_memory_equal(s.back, s.data, BYTES);
+	assert_true(s.stats.bytes_laid > (LAST - 1) * LITTLE * CHUNK);
 	for (uint64_t v = 1; v <= LAST; v++) {
 		const struct kedge__segment *seg = kedge__lineage_segment(l, v);
 
@@ -209,47 +249,34 @@ static void test_each_layer_is_checked(void **state)
 			struct kedge__error err = KEDGE__ERROR_INIT;
 
 			file_flip(seg->path, seg->blocks[0].offset + at, 1);
-			assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL,
-							     NULL, NULL, &err),
-					 KEDGE_E_DAMAGED);
+			assert_int_equal(single_fill(&s, l, s.lab->pool, &err), KEDGE_E_DAMAGED);
 			assert_non_null(strstr(kedge__error_text(&err), seg->path));
 			file_flip(seg->path, seg->blocks[0].offset + at, 1);
 			kedge__error_done(&err);
 		}
 	}
 	kedge__lineage_close(l);
-	lab_free(lab);
-	free(data);
-	free(back);
+	single_close(&s);
 }
 
 /* One version changes the same chunks as the one before, again and again: what is dead is not read. One thread, because
  * two may read the same page of a layer. */
 static void test_dead_layers_are_not_read(void **state)
 {
-	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
-	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
-	struct lab_region region = {"m", data, BYTES, 0};
-	struct kedge__restore_target target = {0, back, NULL, false};
-	struct kedge__restore_stats stats;
-	struct kedge__lineage *l;
+	struct single s;
 
 	(void)state;
-	fill_random(data, BYTES, 1);
+	single_open(&s, BYTES);
 	for (uint64_t v = 0; v <= LAST; v++) {
 		for (uint64_t at = 0; v && at < BYTES; at += 32 * CHUNK)
-			fill_random(data + at, CHUNK, 100 * v + at);
-		lab_save(lab, v, &region, 1);
+			fill_random(s.data + at, CHUNK, 100 * v + at);
+		single_save(&s, v);
 	}
-	l = lab_open(lab, LAST);
-	assert_int_equal(kedge__restore_fill(l, NULL, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL), 0);
-	assert_memory_equal(back, data, BYTES);
-	assert_int_equal(stats.bytes_laid, BYTES / 32);
-	assert_int_equal(stats.bytes_read, BYTES + BYTES / 32);
-	kedge__lineage_close(l);
-	lab_free(lab);
-	free(data);
-	free(back);
+	single_restore(&s, LAST, NULL);
+	assert_memory_equal(s.back, s.data, BYTES);
+	assert_int_equal(s.stats.bytes_laid, BYTES / 32);
+	assert_int_equal(s.stats.bytes_read, BYTES + BYTES / 32);
+	single_close(&s);
 }
 
 /* The ground is a version that left some pages as they were: its literals behind them are elsewhere than those before.
@@ -257,33 +284,21 @@ static void test_dead_layers_are_not_read(void **state)
 static void test_ground_that_inherits(void **state)
 {
 	const uint64_t kept = BYTES / 4096 * 235 / 256 * 4096, pages = 3 * 4096;
-	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
-	uint8_t *data = malloc(BYTES), *back = malloc(BYTES);
-	struct lab_region region = {"m", data, BYTES, 0};
-	struct kedge__restore_target target = {0, back, NULL, false};
-	struct kedge__restore_stats stats;
-	struct kedge__lineage *l;
-	uint64_t x = 8;
+	struct single s;
 
 	(void)state;
-	fill_random(data, BYTES, 1);
-	lab_save(lab, 0, &region, 1);
-	fill_random(data, kept, 2);
-	fill_random(data + kept + pages, BYTES - kept - pages, 3);
+	single_open(&s, BYTES);
+	single_save(&s, 0);
+	fill_random(s.data, kept, 2);
+	fill_random(s.data + kept + pages, BYTES - kept - pages, 3);
 	for (uint64_t v = 1; v <= LAST; v++) {
-		for (int i = 0; v > 1 && i < LITTLE; i++)
-			fill_random(data + draw_below(&x, kept / CHUNK) * CHUNK, CHUNK, draw(&x));
-		lab_save(lab, v, &region, 1);
+		single_change(&s, kept, v > 1 ? LITTLE : 0);
+		single_save(&s, v);
 	}
-	l = lab_open(lab, LAST);
-	assert_int_equal(kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL),
-			 0);
-	assert_memory_equal(back, data, BYTES);
-	assert_true(stats.bytes_laid > 0);
-	kedge__lineage_close(l);
-	lab_free(lab);
-	free(data);
-	free(back);
+	single_restore(&s, LAST, s.lab->pool);
+	assert_memory_equal(s.back, s.data, BYTES);
+	assert_true(s.stats.bytes_laid > 0);
+	single_close(&s);
 }
 
 /* Many versions that changed little each share pages of their segments with all of the image: each is read once. */
@@ -291,32 +306,20 @@ static void test_little_is_read_once(void **state)
 {
 	enum { VERSIONS = 100 };
 	const uint64_t bytes = UINT64_C(12) << 20;
-	struct lab *lab = lab_new(KEDGE__REDUCER_TREE, CHUNK, "none", 131072);
-	uint8_t *data = malloc(bytes), *back = malloc(bytes);
-	struct lab_region region = {"m", data, bytes, 0};
-	struct kedge__restore_target target = {0, back, NULL, false};
-	struct kedge__restore_stats stats;
-	struct kedge__lineage *l;
-	uint64_t x = 3;
+	struct single s;
 
 	(void)state;
-	fill_random(data, bytes, 1);
+	single_open(&s, bytes);
 	for (uint64_t v = 0; v <= VERSIONS; v++) {
-		for (int i = 0; v && i < 12; i++)
-			fill_random(data + draw_below(&x, bytes / CHUNK) * CHUNK, CHUNK, draw(&x));
-		lab_save(lab, v, &region, 1);
+		single_change(&s, bytes, v ? 12 : 0);
+		single_save(&s, v);
 	}
 	for (uint64_t v = 30; v <= VERSIONS; v += 35) {
-		l = lab_open(lab, v);
-		assert_int_equal(
-		    kedge__restore_fill(l, lab->pool, (struct kedge__io){0}, &target, 1, NULL, NULL, &stats, NULL), 0);
-		assert_in_range(stats.bytes_read, bytes, bytes + v * 12 * CHUNK);
-		kedge__lineage_close(l);
+		single_restore(&s, v, s.lab->pool);
+		assert_in_range(s.stats.bytes_read, bytes, bytes + v * 12 * CHUNK);
 	}
-	assert_memory_equal(back, data, bytes);
-	lab_free(lab);
-	free(data);
-	free(back);
+	assert_memory_equal(s.back, s.data, bytes);
+	single_close(&s);
 }
 
 int main(int argc, char **argv)
