@@ -87,6 +87,8 @@ static inline void await_some(struct life *l, size_t step, size_t most, uint64_t
 	await_progress(l, KEDGE__MIN(wanted, most));
 }
 
+static const char *programs_at = PROGRAMS; /* where they are */
+
 static inline void begin(struct life *l, const char *program, const char *dir)
 {
 	char source[FILES_PATH], number[32], out[FILES_PATH];
@@ -98,7 +100,7 @@ static inline void begin(struct life *l, const char *program, const char *dir)
 	path_make(l->dir, "%s", dir);
 	assert_true(mkdir(dir, 0700) == 0 || errno == EEXIST);
 	/* Its own copy: another user may read it, too. */
-	path_make(source, "%s/%s", PROGRAMS, program);
+	path_make(source, "%s/%s", programs_at, program);
 	path_make(l->program, "%s/program", dir);
 	code = file_read(source, &bytes);
 	assert_non_null(code);

@@ -158,7 +158,9 @@ static void ten_generations(void **state)
 /* In a process of its own, which has another user if this one is root's. */
 static void as_user(void **state)
 {
-	char root[FILES_PATH];
+	char root[FILES_PATH], copy[FILES_PATH];
+	uint8_t *code;
+	size_t bytes;
 	int status;
 	pid_t pid;
 
@@ -183,8 +185,16 @@ static void as_user(void **state)
 		scratch_remove(root);
 		skip();
 	}
+	/* The user may not be allowed to where the programs are. */
+	path_make(copy, "%s/threads", root);
+	code = file_read(PROGRAMS "/threads", &bytes);
+	assert_non_null(code);
+	file_write(copy, code, bytes);
+	free(code);
+	assert_int_equal(chmod(copy, 0755), 0);
 	pid = fork();
 	if (pid == 0) {
+		programs_at = root;
 		if (geteuid() == 0 && (setresgid(USER, USER, USER) != 0 || setresuid(USER, USER, USER) != 0))
 			_exit(98);
 		prctl(PR_SET_DUMPABLE, 1);
