@@ -85,7 +85,7 @@ function(kedge_optional_kernels)
   add_custom_command(OUTPUT ${image}
     COMMAND ${KEDGE_NVCC} ${effort} -std=c++17 --fatbin -Xfatbin=-compress-all ${targets} -I ${CMAKE_CURRENT_SOURCE_DIR}/src
             -o ${image} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.cu
-    DEPENDS ${kernels} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.h
+    DEPENDS ${kernels} ${CMAKE_CURRENT_SOURCE_DIR}/src/gpu/kernels.h ${CMAKE_CURRENT_SOURCE_DIR}/src/base/sum_keys.h
     COMMENT "Compiling the kernels for GPUs" VERBATIM)
   target_sources(kedge_gpu PRIVATE src/gpu/optional/kernels.c)
   string(REPLACE ";" " sm_" names "${KEDGE_GPU_ARCHS}")

@@ -180,8 +180,15 @@ const char *kedge__digest_kernel(void); /* "avx512", "avx2", "scalar": the varia
 struct kedge__sum {
 	uint64_t s1, s2;
 };
+/* What the sum of a stored region was made by. */
+enum kedge__sum_rule {
+	KEDGE__SUM_PAGES, /* as it is now */
+	KEDGE__SUM_ROWS,  /* up to format 1.7: read, and never written */
+};
 /* Sum of BYTES bytes at byte POS of the region; POS is a multiple of 8. */
 struct kedge__sum kedge__sum_of(const void *data, size_t bytes, uint64_t pos);
+/* The same by RULE, for what is stored. */
+struct kedge__sum kedge__sum_ruled(enum kedge__sum_rule rule, const void *data, size_t bytes, uint64_t pos);
 static inline struct kedge__sum kedge__sum_add(struct kedge__sum a, struct kedge__sum b)
 {
 	return (struct kedge__sum){a.s1 + b.s1, a.s2 + b.s2};

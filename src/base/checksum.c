@@ -47,9 +47,15 @@ uint64_t kedge__checksum(const void *data, size_t bytes)
 	return has_vector() ? checksum_vector(data, bytes) : kedge__checksum_plain(data, bytes);
 }
 
+/* NULL: it is done one after the other. */
+static const struct checksum_kernel *page_kernel(size_t bytes, uint64_t pos)
+{
+	return bytes == CHECKSUM_PAGE && pos % (CHECKSUM_WORDS * 8) == 0 ? kedge__checksum_avx512() : NULL;
+}
+
 uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
 {
-	const struct checksum_kernel *k = bytes == CHECKSUM_PAGE ? kedge__checksum_avx512() : NULL;
+	const struct checksum_kernel *k = page_kernel(bytes, pos);
 	uint64_t checksum;
 
 	if (k)
@@ -62,7 +68,7 @@ uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t 
 
 void kedge__copy_summed(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
 {
-	const struct checksum_kernel *k = bytes == CHECKSUM_PAGE ? kedge__checksum_avx512() : NULL;
+	const struct checksum_kernel *k = page_kernel(bytes, pos);
 
 	if (k) {
 		k->sum_page(to, from, pos / 8, sum);

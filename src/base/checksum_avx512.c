@@ -27,29 +27,28 @@ static uint64_t checksum_long(const void *data, size_t bytes)
 }
 
 struct state {
-	__m512i acc;         /* of the checksum */
-	__m512i key, s1, s2; /* of the sum */
+	__m512i acc;    /* of the checksum */
+	__m512i s1, s2; /* of the page of the region, so far */
 };
 
-INLINE struct state state_init(uint64_t word)
+INLINE struct state state_init(void)
 {
 	static const uint64_t start[8] = XXH3_INIT_ACC;
-	struct state s = {.acc = _mm512_loadu_si512(start), .s1 = _mm512_setzero_si512(), .s2 = _mm512_setzero_si512()};
-	uint64_t keys[8];
 
-	for (uint64_t i = 0; i < 8; i++)
-		keys[i] = DIGEST_KEY_SUM + (word + i) * DIGEST_STEP;
-	s.key = _mm512_loadu_si512(keys);
-	return s;
+	return (struct state){_mm512_loadu_si512(start), _mm512_setzero_si512(), _mm512_setzero_si512()};
 }
 
-INLINE void sum_line(struct state *s, __m512i data)
+INLINE __m512i keyed(__m512i data, const uint64_t *keys)
 {
-	__m512i t = _mm512_xor_si512(data, s->key);
+	__m512i t = _mm512_add_epi32(data, _mm512_load_si512(keys));
 
-	s->s1 = _mm512_add_epi64(s->s1, _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32)));
-	s->s2 = _mm512_add_epi64(s->s2, t);
-	s->key = _mm512_add_epi64(s->key, _mm512_set1_epi64((long long)(8 * DIGEST_STEP)));
+	return _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32));
+}
+
+INLINE void sum_line(struct state *s, __m512i data, const uint64_t *keys)
+{
+	s->s1 = _mm512_add_epi64(s->s1, keyed(data, keys));
+	s->s2 = _mm512_add_epi64(s->s2, keyed(data, keys + KEDGE_SUM_SHIFT));
 }
 
 /* XXH3_accumulate_512 */
@@ -83,22 +82,25 @@ INLINE uint64_t lanes_add(__m512i v)
 	return sum;
 }
 
-INLINE uint64_t state_end(const struct state *s, bool check, struct kedge__sum *sum)
+/* A page of the region, which need not be that of the block, is over. */
+INLINE void sum_end(struct state *s, uint64_t page, struct kedge__sum *sum)
+{
+	kedge__sum_weigh(sum, (struct kedge__sum){lanes_add(s->s1), lanes_add(s->s2)}, page);
+	s->s1 = s->s2 = _mm512_setzero_si512();
+}
+
+INLINE uint64_t hash_end(const struct state *s)
 {
 	XXH_ALIGN(LINE) uint64_t acc[8];
 
-	sum->s1 += lanes_add(s->s1);
-	sum->s2 += lanes_add(s->s2);
-	if (!check)
-		return 0;
 	_mm512_store_si512(acc, s->acc);
 	return XXH3_mergeAccs(acc, XXH3_kSecret + XXH_SECRET_MERGEACCS_START, CHECKSUM_PAGE * XXH_PRIME64_1);
 }
 
 /* The line of the page that is number I. The last one meets the secret one byte later than it would otherwise. */
-INLINE void line_take(struct state *s, size_t i, __m512i data, bool check)
+INLINE void line_take(struct state *s, size_t i, __m512i data, const uint64_t *keys, bool check)
 {
-	sum_line(s, data);
+	sum_line(s, data, keys);
 	if (!check)
 		return;
 	hash_line(s, data, 8 * (i % BLOCK) + (i == LINES - 1));
@@ -110,9 +112,13 @@ INLINE void line_take(struct state *s, size_t i, __m512i data, bool check)
 INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_t word, bool check,
 			  struct kedge__sum *sum)
 {
-	struct state s = state_init(word);
+	struct state s = state_init();
 
-	for (size_t block = 0; block < LINES; block += BLOCK)
+	for (size_t block = 0; block < LINES; block += BLOCK, word += BLOCK * 8) {
+		const uint64_t *keys = kedge__sum_keys + word % KEDGE_SUM_WORDS;
+
+		if (block && word % KEDGE_SUM_WORDS == 0)
+			sum_end(&s, word / KEDGE_SUM_WORDS - 1, sum);
 #pragma GCC unroll 16
 		for (size_t i = block; i < block + BLOCK; i++) {
 			__m512i data = _mm512_loadu_si512(from + i * LINE);
@@ -122,9 +128,11 @@ INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_
 			else if (i < LINES - 1)
 				_mm512_stream_si512((void *)(to + head + i * LINE),
 						    _mm512_loadu_si512(from + head + i * LINE));
-			line_take(&s, i, data, check);
+			line_take(&s, i, data, keys + (i - block) * 8, check);
 		}
-	return state_end(&s, check, sum);
+	}
+	sum_end(&s, (word - 1) / KEDGE_SUM_WORDS, sum);
+	return check ? hash_end(&s) : 0;
 }
 
 /* What is before the first whole line of TO, and behind the last. */

@@ -5,11 +5,12 @@
 
 #include "base/base.h"
 
-#define CHECKSUM_PAGE 4096
+#define CHECKSUM_PAGE  4096
+#define CHECKSUM_WORDS 128 /* where a page may begin in a region for all to be done at once */
 
 struct checksum_kernel {
 	uint64_t (*checksum)(const void *data, size_t bytes);
-	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words. */
+	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words, a multiple of CHECKSUM_WORDS. */
 	uint64_t (*copy_page)(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum);
 	/* kedge__copy_summed() of as many. */
 	void (*sum_page)(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * digest.c: the chunk digest, the node digest and the region sum (docs/digests.md), and the choice of the variant that
- * suits the machine.
+ * digest.c: the chunk digest and the node digest (docs/digests.md), and the choice of the variant that suits the
+ * machine.
  */
 #include "base/digest_internal.h"
 
@@ -23,16 +23,15 @@ static void scalar_chunks(const struct digest_domain *d, uint64_t length, const 
 	kedge__digest_rest(&kedge__digest_scalar, d, length, data, count, chunk, out);
 }
 
-static struct kedge__sum scalar_sum(const uint8_t *data, size_t blocks, uint64_t word)
+static struct kedge__sum scalar_sum(const uint8_t *data, size_t blocks, const uint64_t *keys)
 {
 	struct kedge__sum s = {0, 0};
-	uint64_t key = DIGEST_KEY_SUM + word * DIGEST_STEP;
 
-	for (size_t i = 0; i < blocks * 8; i++, data += 8, key += DIGEST_STEP) {
-		uint64_t t = kedge__get64(data) ^ key;
+	for (size_t i = 0; i < blocks * 8; i++, data += 8) {
+		uint64_t word = kedge__get64(data);
 
-		s.s1 += (t & UINT32_MAX) * (t >> 32);
-		s.s2 += t;
+		s.s1 += digest_product(word, keys[i]);
+		s.s2 += digest_product(word, keys[i + KEDGE_SUM_SHIFT]);
 	}
 	return s;
 }
@@ -40,7 +39,7 @@ static struct kedge__sum scalar_sum(const uint8_t *data, size_t blocks, uint64_t
 const struct digest_kernel kedge__digest_scalar = {"scalar", scalar_nh, scalar_chunks, scalar_sum};
 
 /* Found once; a race finds the same thing twice. */
-static const struct digest_kernel *kernel(void)
+const struct digest_kernel *kedge__digest_variant(void)
 {
 	static _Atomic(const struct digest_kernel *) chosen;
 	const struct digest_kernel *k = atomic_load_explicit(&chosen, memory_order_acquire);
@@ -130,13 +129,13 @@ void kedge__digest_chunks_by(const struct digest_kernel *k, const struct kedge__
 
 struct kedge__digest kedge__digest_chunk(const struct kedge__digest_key *key, const void *data, size_t bytes)
 {
-	return kedge__digest_chunk_by(kernel(), key, data, bytes);
+	return kedge__digest_chunk_by(kedge__digest_variant(), key, data, bytes);
 }
 
 void kedge__digest_chunks(const struct kedge__digest_key *key, const void *data, size_t bytes, size_t chunk,
 			  struct kedge__digest *out)
 {
-	kedge__digest_chunks_by(kernel(), key, data, bytes, chunk, out);
+	kedge__digest_chunks_by(kedge__digest_variant(), key, data, bytes, chunk, out);
 }
 
 struct kedge__digest kedge__digest_node(const struct kedge__digest_key *key, unsigned level, struct kedge__digest left,
@@ -149,77 +148,5 @@ struct kedge__digest kedge__digest_node(const struct kedge__digest_key *key, uns
 
 const char *kedge__digest_kernel(void)
 {
-	return kernel()->name;
-}
-
-/* ---- region sums */
-
-static void sum_word(struct kedge__sum *s, uint64_t word, uint64_t key)
-{
-	uint64_t t = word ^ key;
-
-	s->s1 += (t & UINT32_MAX) * (t >> 32);
-	s->s2 += t;
-}
-
-struct kedge__sum kedge__sum_by(const struct digest_kernel *k, const void *data, size_t bytes, uint64_t pos)
-{
-	const uint8_t *p = data;
-	size_t blocks = bytes / 64, at = blocks * 64;
-	struct kedge__sum s = {0, 0};
-	uint64_t key = DIGEST_KEY_SUM + (pos / 8 + blocks * 8) * DIGEST_STEP;
-
-	if (blocks)
-		s = k->sum(p, blocks, pos / 8);
-	for (; bytes - at >= 8; at += 8, key += DIGEST_STEP)
-		sum_word(&s, kedge__get64(p + at), key);
-	if (bytes > at) {
-		uint8_t last[8] = {0};
-
-		memcpy(last, p + at, bytes - at);
-		sum_word(&s, kedge__get64(last), key);
-	}
-	return s;
-}
-
-struct kedge__sum kedge__sum_of(const void *data, size_t bytes, uint64_t pos)
-{
-	return kedge__sum_by(kernel(), data, bytes, pos);
-}
-
-/* For each length a bijection of the two sums; both halves depend on both. */
-struct kedge__digest kedge__sum_digest(struct kedge__sum total, uint64_t bytes)
-{
-	uint64_t a = total.s1 ^ bytes * DIGEST_STEP;
-	uint64_t b = digest_final(total.s2 + a);
-
-	a = digest_final(a + b);
-	return (struct kedge__digest){a, b + a};
-}
-
-/* The inverse of an odd number, by Newton's steps: each doubles the bits that are right. */
-static uint64_t inverse(uint64_t a)
-{
-	uint64_t x = a;
-
-	for (int i = 0; i < 5; i++)
-		x *= 2 - a * x;
-	return x;
-}
-
-static uint64_t final_undone(uint64_t v)
-{
-	v ^= v >> 31 ^ v >> 62;
-	v *= inverse(DIGEST_F2);
-	v ^= v >> 27 ^ v >> 54;
-	v *= inverse(DIGEST_F1);
-	return v ^ v >> 30 ^ v >> 60;
-}
-
-struct kedge__sum kedge__sum_undigest(struct kedge__digest d, uint64_t bytes)
-{
-	uint64_t b = d.hi - d.lo;
-	uint64_t a = final_undone(d.lo) - b;
-
-	return (struct kedge__sum){a ^ bytes * DIGEST_STEP, final_undone(b) - a};
+	return kedge__digest_variant()->name;
 }

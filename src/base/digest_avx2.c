@@ -215,25 +215,16 @@ static void avx2_chunks(const struct digest_domain *d, uint64_t length, const ui
 	kedge__digest_rest(&avx2_kernel, d, length, data + done * chunk, count - done, chunk, out + done);
 }
 
-INLINE __m256i keys_at(uint64_t key)
+TARGET static struct kedge__sum avx2_sum(const uint8_t *data, size_t blocks, const uint64_t *keys)
 {
-	return _mm256_set_epi64x((long long)(key + 3 * DIGEST_STEP), (long long)(key + 2 * DIGEST_STEP),
-				 (long long)(key + DIGEST_STEP), (long long)key);
-}
-
-TARGET static struct kedge__sum avx2_sum(const uint8_t *data, size_t blocks, uint64_t word)
-{
-	const __m256i step = _mm256_set1_epi64x((long long)(4 * DIGEST_STEP));
-	__m256i key = keys_at(DIGEST_KEY_SUM + word * DIGEST_STEP);
 	__m256i s1 = _mm256_setzero_si256(), s2 = s1;
 	uint64_t u[4], v[4];
 
-	for (size_t i = 0; i < 2 * blocks; i++, data += 32) {
-		__m256i t = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)data), key);
+	for (size_t i = 0; i < 2 * blocks; i++, data += 32, keys += 4) {
+		__m256i w = load(data);
 
-		s1 = _mm256_add_epi64(s1, _mm256_mul_epu32(t, _mm256_srli_epi64(t, 32)));
-		s2 = _mm256_add_epi64(s2, t);
-		key = _mm256_add_epi64(key, step);
+		s1 = add(s1, product(w, load(keys)));
+		s2 = add(s2, product(w, load(keys + KEDGE_SUM_SHIFT)));
 	}
 	_mm256_storeu_si256((__m256i *)u, s1);
 	_mm256_storeu_si256((__m256i *)v, s2);

@@ -274,26 +274,15 @@ static void avx512_chunks(const struct digest_domain *d, uint64_t length, const 
 	kedge__digest_rest(&avx512_kernel, d, length, data + done * chunk, count - done, chunk, out + done);
 }
 
-INLINE __m512i keys_at(uint64_t key)
+TARGET static struct kedge__sum avx512_sum(const uint8_t *data, size_t blocks, const uint64_t *keys)
 {
-	__m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-
-	lane = _mm512_mullo_epi64(lane, _mm512_set1_epi64((long long)DIGEST_STEP));
-	return _mm512_add_epi64(lane, _mm512_set1_epi64((long long)key));
-}
-
-TARGET static struct kedge__sum avx512_sum(const uint8_t *data, size_t blocks, uint64_t word)
-{
-	const __m512i step = _mm512_set1_epi64((long long)(8 * DIGEST_STEP));
-	__m512i key = keys_at(DIGEST_KEY_SUM + word * DIGEST_STEP);
 	__m512i s1 = _mm512_setzero_si512(), s2 = s1;
 
-	for (size_t i = 0; i < blocks; i++, data += 64) {
-		__m512i t = _mm512_xor_si512(_mm512_loadu_si512(data), key);
+	for (size_t i = 0; i < blocks; i++, data += 64, keys += 8) {
+		__m512i w = _mm512_loadu_si512(data);
 
-		s1 = _mm512_add_epi64(s1, _mm512_mul_epu32(t, _mm512_srli_epi64(t, 32)));
-		s2 = _mm512_add_epi64(s2, t);
-		key = _mm512_add_epi64(key, step);
+		s1 = add(s1, product(w, _mm512_loadu_si512(keys)));
+		s2 = add(s2, product(w, _mm512_loadu_si512(keys + KEDGE_SUM_SHIFT)));
 	}
 	return (struct kedge__sum){total(s1), total(s2)};
 }

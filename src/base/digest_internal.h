@@ -6,11 +6,7 @@
 #define KEDGE_BASE_DIGEST_INTERNAL_H
 
 #include "base/base.h"
-
-#define DIGEST_STEP    UINT64_C(0x9E3779B97F4A7C15) /* region sums: distance of the keys of neighbouring words */
-#define DIGEST_KEY_SUM UINT64_C(0x27D4EB2F165667C5)
-#define DIGEST_F1      UINT64_C(0xBF58476D1CE4E5B9)
-#define DIGEST_F2      UINT64_C(0x94D049BB133111EB)
+#include "base/sum_keys.h"
 
 #define DIGEST_PASSES 4
 #define DIGEST_LINE   8    /* words; the keys of a pass are those of the pass before, shifted by this many */
@@ -39,18 +35,23 @@ struct kedge__digest_key {
 
 /*
  * A variant. nh: the four sums over LINES whole 64-byte lines, from the first key on. chunks: digests of COUNT chunks of
- * CHUNK bytes, a power of two from 16 to DIGEST_BLOCK, in which the length counts as LENGTH. sum: the region sum of
- * BLOCKS whole 64-byte blocks, the first at word WORD of the region.
+ * CHUNK bytes, a power of two from 16 to DIGEST_BLOCK, in which the length counts as LENGTH. sum: both region sums of
+ * BLOCKS whole 64-byte blocks of one page, of which the first word has the first of KEYS; not weighed.
  */
 struct digest_kernel {
 	const char *name;
 	void (*nh)(const struct digest_domain *d, const uint8_t *data, size_t lines, uint64_t sums[4]);
 	void (*chunks)(const struct digest_domain *d, uint64_t length, const uint8_t *data, size_t count, size_t chunk,
 		       struct kedge__digest *out);
-	struct kedge__sum (*sum)(const uint8_t *data, size_t blocks, uint64_t word);
+	struct kedge__sum (*sum)(const uint8_t *data, size_t blocks, const uint64_t *keys);
 };
 
+extern const uint64_t kedge__sum_keys[KEDGE_SUM_COUNT];
+/* The sums of parts of page number PAGE of a region are added to its. */
+void kedge__sum_weigh(struct kedge__sum *to, struct kedge__sum part, uint64_t page);
+
 extern const struct digest_kernel kedge__digest_scalar;
+const struct digest_kernel *kedge__digest_variant(void); /* that suits the machine */
 const struct digest_kernel *kedge__digest_avx2(void);   /* NULL: not for this build or machine */
 const struct digest_kernel *kedge__digest_avx512(void); /* NULL: not for this build or machine */
 /* The same entry points for a given variant, for tests. */
@@ -98,17 +99,6 @@ static inline struct kedge__digest digest_fold(const struct digest_fold *f, cons
 		part[j] = (uint32_t)(s[j / 2] >> 32 * (j % 2)) + (uint32_t)(t >> 32);
 	}
 	return (struct kedge__digest){part[0] | (uint64_t)part[1] << 32, part[2] | (uint64_t)part[3] << 32};
-}
-
-/* ---- the region sum's */
-
-static inline uint64_t digest_final(uint64_t v)
-{
-	v ^= v >> 30;
-	v *= DIGEST_F1;
-	v ^= v >> 27;
-	v *= DIGEST_F2;
-	return v ^ v >> 31;
 }
 
 #endif

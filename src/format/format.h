@@ -22,7 +22,7 @@
 
 #define KEDGE__FORMAT_MAJOR 1 /* a reader refuses any other major */
 #define KEDGE__FORMAT_MINOR 0 /* as markers and segments are written: sections describe themselves */
-#define KEDGE__FORMAT_NEWEST 7 /* the minor whose manifests, sections and maps are known here */
+#define KEDGE__FORMAT_NEWEST 8 /* the minor whose manifests, sections and maps are known here */
 
 /* Limits of the format. */
 #define KEDGE__RANK_LIMIT       UINT32_C(10000000) /* ranks: file names have room for seven digits */
@@ -234,7 +234,8 @@ struct kedge__region_record {
 	uint32_t ndims; /* 0: no shape known */
 	uint64_t dims[KEDGE_MAX_DIMS];
 	uint64_t bytes;
-	struct kedge__digest digest; /* region digest (base.h: kedge__sum_digest) */
+	struct kedge__digest digest; /* region digest (base.h: kedge__sum_digest), */
+	enum kedge__sum_rule rule;   /* of a sum that was made by this */
 	bool file;                   /* of a routed file; derived while decoding: by its name */
 };
 

@@ -2,7 +2,8 @@
 /* FORMAT.md, "REGN: regions". */
 #include "format/wire.h"
 
-#define RECORD_LEAST 22 /* bytes of the smallest record: no shape, a name of one byte */
+#define RECORD_LEAST 22    /* bytes of the smallest record: no shape, a name of one byte */
+#define BY_PAGES     0x20u /* beside the element type: the digest is of a sum by KEDGE__SUM_PAGES */
 
 static bool shape_fits(const struct kedge__region_record *r)
 {
@@ -41,7 +42,7 @@ static void put_region(struct kedge__wire_out *w, const struct kedge__region_rec
 	kedge__wire_put_varint(w, name_bytes);
 	kedge__wire_put(w, r->name, name_bytes);
 	kedge__wire_put_varint(w, r->slot - after);
-	kedge__wire_put_varint(w, r->type);
+	kedge__wire_put_varint(w, r->type | (r->rule == KEDGE__SUM_PAGES ? BY_PAGES : 0));
 	kedge__wire_put_varint(w, r->ndims);
 	for (uint32_t i = 0; i < r->ndims; i++)
 		kedge__wire_put_varint(w, r->dims[i]);
@@ -110,6 +111,7 @@ static int get_region(struct kedge__wire_in *in, size_t index, uint64_t after, s
 {
 	uint64_t name_bytes = kedge__wire_get_varint_max(in, KEDGE_REGION_NAME_MAX);
 	const char *problem;
+	uint32_t type;
 	int rc;
 
 	if (in->failed || name_bytes == 0)
@@ -118,7 +120,9 @@ static int get_region(struct kedge__wire_in *in, size_t index, uint64_t after, s
 	if (rc != 0)
 		return rc;
 	r->slot = (uint32_t)(after + kedge__wire_get_varint_max(in, KEDGE__SLOT_LIMIT));
-	r->type = (uint32_t)kedge__wire_get_varint_max(in, UINT32_MAX);
+	type = (uint32_t)kedge__wire_get_varint_max(in, UINT32_MAX);
+	r->type = type & ~BY_PAGES;
+	r->rule = type & BY_PAGES ? KEDGE__SUM_PAGES : KEDGE__SUM_ROWS;
 	r->ndims = (uint32_t)kedge__wire_get_varint_max(in, KEDGE_MAX_DIMS);
 	for (uint32_t i = 0; i < r->ndims; i++)
 		r->dims[i] = kedge__wire_get_varint(in);

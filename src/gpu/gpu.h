@@ -347,6 +347,7 @@ struct kedge__gpu_target {
 	kedge__gpu_address at;
 	uint64_t bytes;
 	bool later; /* not all of its pieces are summed: all of it is, at the end */
+	enum kedge__sum_rule rule; /* the device has kernels for KEDGE__SUM_PAGES; by another one the host sums what it reads back */
 	struct kedge__sum sum;
 };
 

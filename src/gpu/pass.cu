@@ -14,8 +14,8 @@
  */
 #include "gpu/kernels.h"
 
-#define STEP    0x9E3779B97F4A7C15ull
-#define KEY_SUM 0x27D4EB2F165667C5ull
+#include "base/sum_keys.h"
+
 #define ALL     0xffffffffu
 #define LONGEST 1024u /* bytes of a block; a longer chunk is the digest of the digests of its blocks */
 
@@ -35,19 +35,62 @@ static __device__ __forceinline__ u64 product(u64 w, u64 k)
 	return wide((unsigned)w + (unsigned)k, (unsigned)(w >> 32) + (unsigned)(k >> 32));
 }
 
-static __device__ __forceinline__ void sum_word(struct region_sum *s, u64 w, u64 key)
-{
-	u64 t = w ^ key;
+/* ---- the region sum: of words of a page, and then of pages */
 
-	s->s1 += wide((unsigned)t, (unsigned)(t >> 32));
-	s->s2 += t;
+static __device__ const struct alignas(16) {
+	u64 at[KEDGE_SUM_COUNT];
+} sum_keys = {{KEDGE_SUM_KEYS}};
+
+/* Those of two words of a page, of which the first has an even number, WORD. */
+static __device__ __forceinline__ ulonglong2 key_pair(unsigned word)
+{
+	return __ldg((const ulonglong2 *)(sum_keys.at + word));
 }
 
-static __device__ __forceinline__ void sum_pair(struct region_sum *s, ulonglong2 w, u64 key)
+static __device__ __forceinline__ void sum_pair(struct region_sum *s, ulonglong2 w, ulonglong2 k, ulonglong2 next)
 {
-	sum_word(s, w.x, key);
-	sum_word(s, w.y, key + STEP);
+	s->s1 += product(w.x, k.x) + product(w.y, k.y);
+	s->s2 += product(w.x, next.x) + product(w.y, next.y);
 }
+
+static __device__ __forceinline__ void sum_weigh(struct region_sum *to, struct region_sum part, u64 page)
+{
+	u64 v = KEDGE_SUM_WEIGHT + page * KEDGE_SUM_STEP;
+
+	v = KEDGE_SUM_X1(v);
+	v = KEDGE_SUM_X2(v);
+	v = KEDGE_SUM_X3(v);
+	to->s1 += part.s1 * (v | 1);
+	to->s2 += part.s2 * ((v >> 32 | v << 32) | 1);
+}
+
+/* Word number WORD of the region, not weighed. */
+static __device__ __forceinline__ void sum_word(struct region_sum *s, u64 w, u64 word)
+{
+	const u64 *key = sum_keys.at + word % KEDGE_SUM_WORDS;
+
+	s->s1 += product(w, __ldg(key));
+	s->s2 += product(w, __ldg(key + KEDGE_SUM_SHIFT));
+}
+
+/* A sum to which words of any pages are added; words of a page that follow each other are weighed together. */
+struct running_sum {
+	struct region_sum all, page;
+	u64 number; /* of the page */
+
+	__device__ __forceinline__ void add(u64 w, u64 word)
+	{
+		if (word / KEDGE_SUM_WORDS != number)
+			turn(word / KEDGE_SUM_WORDS);
+		sum_word(&page, w, word);
+	}
+	__device__ __forceinline__ void turn(u64 next)
+	{
+		sum_weigh(&all, page, number);
+		page = {0, 0};
+		number = next;
+	}
+};
 
 /* The J-th 32 bits of the hash of (s2, s3). */
 static __device__ __forceinline__ unsigned fold_hash(const struct kedge_digest_fold &f, int j, u64 start, u64 s2, u64 s3)
@@ -241,6 +284,9 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 	const unsigned lane = threadIdx.x % LANES, all = threadIdx.x % 32, first = c + all / LANES * LANES;
 	const bool here = c + all < p->whole;
 	ulonglong2 w[LANES][LOADS], old = {0, 0}, now;
+	const u64 from = p->offset + (u64)first * (LANES * LOADS * 16); /* what the group has next is in one page */
+	const unsigned word_in = (unsigned)(from / 8 % KEDGE_SUM_WORDS) + 2 * lane; /* of its page, that the lane begins with */
+	struct region_sum sum = {0, 0};
 	u64 s[LANES][4], t[4];
 	unsigned bits;
 	bool changed = here;
@@ -256,8 +302,6 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 		old = a.digests[p->place + c + all];
 #pragma unroll
 	for (int i = 0; i < LANES; i++) {
-		u64 sum_key = KEY_SUM + (p->offset / 8 + 2 * ((u64)(first + i) * (LANES * LOADS) + lane)) * STEP;
-
 #pragma unroll
 		for (int q = 0; q < 4; q++)
 			s[i][q] = 0;
@@ -266,10 +310,14 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 #pragma unroll
 			for (int q = 0; q < 4; q++)
 				s[i][q] += product(w[i][j].x, key[j + q].x) + product(w[i][j].y, key[j + q].y);
-			if (first + i < p->whole)
-				sum_pair(&p->sum, w[i][j], sum_key + 2 * LANES * j * STEP);
+			if (first + i < p->whole) {
+				const unsigned at = word_in + 2 * LANES * (i * LOADS + j);
+
+				sum_pair(&sum, w[i][j], key_pair(at), key_pair(at + KEDGE_SUM_SHIFT));
+			}
 		}
 	}
+	sum_weigh(&p->sum, sum, from / KEDGE_SUM_PAGE);
 #pragma unroll
 	for (int q = 0; q < 4; q++)
 		t[q] = share<LANES>(s, q, lane);
@@ -326,30 +374,41 @@ static __device__ __forceinline__ ulonglong2 top_digest(const struct kedge_pass_
 	return fold(a.top_fold, a.top_fold.start, s);
 }
 
-/* A chunk at AT by a group of 8 * BLOCKS lanes: its digest, and whether it is constant. HERE: there is one. */
+/* A chunk at AT by a group of 8 * BLOCKS lanes: its digest, and whether it is constant. HERE: there is one. It is summed in P, if there is
+ * one, as what is at byte OFFSET of the region. */
 template <int LOADS, int BLOCKS, bool ODD>
 static __device__ __forceinline__ ulonglong2 long_chunk(const struct kedge_pass_args &a, const ulonglong2 *key, ulonglong2 top_key, u64 at,
-							u64 end, bool here, struct region_sum *sum, u64 word, bool *constant)
+							u64 end, bool here, struct part *p, u64 offset, bool *constant)
 {
 	const unsigned lane = threadIdx.x % 8, block = threadIdx.x / 8 % BLOCKS, group = 8 * BLOCKS;
 	const u64 unit = (u64)block * (8 * LOADS) + lane;
-	ulonglong2 w[LOADS], now;
+	const unsigned word_in = (unsigned)((offset / 8 + 2 * unit) % KEDGE_SUM_WORDS);
+	ulonglong2 w[LOADS], k = {0, 0}, now;
 	u64 s[4] = {0, 0, 0, 0}, head;
+	struct region_sum sum = {0, 0};
 	bool is = here;
 
 #pragma unroll
 	for (int j = 0; j < LOADS; j++)
 		w[j] = here ? load<ODD>(at + (unit + j * 8) * 16, end) : make_ulonglong2(0, 0);
 	head = __shfl_sync(ALL, w[0].x, 0, group < 32 ? group : 32);
+	if (p)
+		k = key_pair(word_in);
 #pragma unroll
 	for (int j = 0; j < LOADS; j++) {
 #pragma unroll
 		for (int q = 0; q < 4; q++)
 			s[q] += product(w[j].x, key[2 * j + q].x) + product(w[j].y, key[2 * j + q].y);
-		if (here && sum)
-			sum_pair(sum, w[j], KEY_SUM + (word + 2 * (unit + j * 8)) * STEP);
+		if (p) { /* the next load's words have the keys of this one's in the second sum */
+			const ulonglong2 next = key_pair(word_in + (j + 1) * KEDGE_SUM_SHIFT);
+
+			sum_pair(&sum, w[j], k, next);
+			k = next;
+		}
 		is = is && w[j].x == head && w[j].y == head;
 	}
+	if (here && p)
+		sum_weigh(&p->sum, sum, offset / KEDGE_SUM_PAGE);
 #pragma unroll
 	for (int q = 0; q < 4; q++)
 #pragma unroll
@@ -381,8 +440,8 @@ static __device__ __forceinline__ void long_word(const struct kedge_pass_args &a
 
 		if (leads && here && n < p->known)
 			old = a.digests[p->place + n];
-		now = long_chunk<LOADS, BLOCKS, ODD>(a, key, top_key, at, p->end, here, &p->sum,
-						     (p->offset + (u64)n * (LOADS * 128 * BLOCKS)) / 8, &constant);
+		now = long_chunk<LOADS, BLOCKS, ODD>(a, key, top_key, at, p->end, here, p,
+						     p->offset + (u64)n * (LOADS * 128 * BLOCKS), &constant);
 		if (n < p->known && a.compare)
 			changed = here && (now.x != old.x || now.y != old.y);
 		changed = changed && leads;
@@ -407,11 +466,13 @@ static __device__ void tail(const struct kedge_pass_args &a, struct part *p, str
 	const u64 word = words + p->whole / 32;
 	const u64 first = p->whole ? p->first_word : load_bytes(at, bytes < 8 ? bytes : 8);
 	const bool constant = bytes >= 16 && is_pattern(at, bytes, load_bytes(at, 8));
+	struct running_sum sum = {p->sum, {0, 0}, 0};
 	bool changed = true;
 
 	for (unsigned i = 0; i < bytes; i += 8)
-		sum_word(&p->sum, load_bytes(at + i, bytes - i < 8 ? bytes - i : 8),
-			 KEY_SUM + (p->offset + (u64)p->whole * chunk + i) / 8 * STEP);
+		sum.add(load_bytes(at + i, bytes - i < 8 ? bytes - i : 8), (p->offset + (u64)p->whole * chunk + i) / 8);
+	sum.turn(0);
+	p->sum = sum.all;
 	if (p->whole < p->known && a.compare) {
 		ulonglong2 now = weaken(a, lone_digest(a, at, bytes)), old = a.digests[p->place + p->whole];
 
@@ -684,7 +745,7 @@ template <int LOADS, int BLOCKS> static __device__ __forceinline__ void list_lon
 	list_slabs<LOADS * 128 * BLOCKS, 8 * BLOCKS>(a, [&](u64 at, u64 end, bool here) {
 		bool constant;
 
-		return long_chunk<LOADS, BLOCKS, true>(a, key, top, at, end, here, (struct region_sum *)0, 0, &constant);
+		return long_chunk<LOADS, BLOCKS, true>(a, key, top, at, end, here, (struct part *)0, 0, &constant);
 	});
 }
 

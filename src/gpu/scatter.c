@@ -33,7 +33,8 @@ struct kedge__gpu_scatter {
 	kedge__gpu_address buffers; /* one after the other, and then what strips become */
 	kedge__gpu_address table;   /* the number of damaged strips; where each target begins; two sums for each */
 	size_t room;                /* targets that it has room for */
-	uint8_t *memory;            /* of the host, where there are no kernels: of a pattern, or a part of a target */
+	uint8_t *memory; /* of the host: of a pattern, where there are no kernels, or a part of a target; NULL: not
+			    needed yet */
 };
 
 static uint64_t stride(const struct kedge__gpu_scatter *s)
@@ -65,6 +66,13 @@ struct kedge__gpu_layout kedge__gpu_scatter_layout(uint64_t bytes)
 					  .unpacked = UNPACKED_TIMES * bytes};
 }
 
+static int memory_need(struct kedge__gpu_scatter *s, struct kedge__error *err)
+{
+	if (!s->memory)
+		s->memory = kedge__malloc(READ_BYTES);
+	return s->memory ? 0 : kedge__error_nomem(err);
+}
+
 int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__gpu_scatter **out,
 			   struct kedge__error *err)
 {
@@ -78,8 +86,8 @@ int kedge__gpu_scatter_new(struct kedge__gpu *g, uint64_t bytes, struct kedge__g
 	s->layout = kedge__gpu_scatter_layout(bytes);
 	if (g->kernels)
 		rc = kedge__gpu_alloc(g, device_bytes(s), &s->buffers, err);
-	else if (!(s->memory = kedge__malloc(READ_BYTES)))
-		rc = kedge__error_nomem(err);
+	else
+		rc = memory_need(s, err);
 	if (rc)
 		kedge__gpu_scatter_free(s);
 	else
@@ -185,9 +193,10 @@ static int plain_send(struct kedge__gpu_scatter *s, const uint8_t *memory, const
 	return rc;
 }
 
+/* All that was sent is in its place. */
 static int plain_sum(struct kedge__gpu_scatter *s, struct kedge__gpu_target *t, struct kedge__error *err)
 {
-	int rc = 0;
+	int rc = memory_need(s, err);
 
 	t->sum = (struct kedge__sum){0, 0};
 	for (uint64_t pos = 0, n; pos < t->bytes && !rc; pos += n) {
@@ -196,7 +205,7 @@ static int plain_sum(struct kedge__gpu_scatter *s, struct kedge__gpu_target *t, 
 		if (!rc)
 			rc = kedge__gpu_sync(s->gpu, KEDGE__GPU_OUT, err);
 		if (!rc)
-			t->sum = kedge__sum_add(t->sum, kedge__sum_of(s->memory, n, pos));
+			t->sum = kedge__sum_add(t->sum, kedge__sum_ruled(t->rule, s->memory, n, pos));
 	}
 	return rc;
 }
@@ -302,6 +311,12 @@ static int sum_later(struct kedge__gpu_scatter *s, size_t target, const struct k
 				      err);
 }
 
+/* It is summed by the host. */
+static bool is_plain(const struct kedge__gpu_scatter *s, const struct kedge__gpu_target *t)
+{
+	return !s->gpu->kernels || t->rule != KEDGE__SUM_PAGES;
+}
+
 static int sums_get(struct kedge__gpu_scatter *s, struct kedge__gpu_target *targets, size_t n, uint64_t *damaged,
 		    struct kedge__error *err)
 {
@@ -329,11 +344,13 @@ int kedge__gpu_scatter_end(struct kedge__gpu_scatter *s, struct kedge__gpu_targe
 	int rc = s->gpu->kernels ? 0 : kedge__gpu_sync(s->gpu, KEDGE__GPU_IN, err);
 
 	*damaged = 0;
-	for (size_t i = 0; i < n && !rc; i++) {
-		if (!s->gpu->kernels)
-			rc = plain_sum(s, &targets[i], err);
-		else if (targets[i].later)
+	for (size_t i = 0; i < n && !rc && s->gpu->kernels; i++)
+		if (targets[i].later && !is_plain(s, &targets[i]))
 			rc = sum_later(s, i, &targets[i], err);
-	}
-	return rc || !s->gpu->kernels ? rc : sums_get(s, targets, n, damaged, err);
+	if (!rc && s->gpu->kernels)
+		rc = sums_get(s, targets, n, damaged, err);
+	for (size_t i = 0; i < n && !rc; i++)
+		if (is_plain(s, &targets[i]))
+			rc = plain_sum(s, &targets[i], err);
+	return rc;
 }

@@ -106,25 +106,26 @@ struct from_pattern {
 /* Fewer than 16 bytes from I on. */
 template <unsigned LANES, class FROM>
 static __device__ __forceinline__ void edge_put(unsigned lane, unsigned char *to, const FROM &from, unsigned i, unsigned bytes,
-						bool summed, u64 key, struct region_sum *sum)
+						bool summed, u64 first, struct running_sum *sum)
 {
 	for (unsigned k = lane; k < bytes; k += LANES)
 		to[i + k] = from.byte(i + k);
 	if (summed && lane * 8 < bytes)
-		sum_word(sum, first_bytes(from.word(i + lane * 8), bytes - lane * 8), key + (i / 8 + lane) * STEP);
+		sum->add(first_bytes(from.word(i + lane * 8), bytes - lane * 8), first + i / 8 + lane);
 }
 
-/* A piece, of which the first byte has KEY, by LANES lanes. */
+/* A piece, which is from word FIRST of its target on, by LANES lanes. */
 template <unsigned LANES, class FROM>
 static __device__ __forceinline__ void piece_put(unsigned lane, const struct kedge_scatter_piece &p, const FROM &from, bool summed,
-						 u64 key, struct region_sum *sum)
+						 u64 first, struct region_sum *sum)
 {
+	struct running_sum running = {*sum, {0, 0}, first / KEDGE_SUM_WORDS};
 	unsigned char *to = (unsigned char *)p.to;
 	const unsigned bytes = p.what & KEDGE_SCATTER_BYTES;
 	const unsigned before = (unsigned)(-p.to % 16), head = before < bytes ? before : bytes;
 	const unsigned end = head + (bytes - head) / 16 * 16;
 
-	edge_put<LANES>(lane, to, from, 0, head, summed, key, sum);
+	edge_put<LANES>(lane, to, from, 0, head, summed, first, &running);
 	for (unsigned i = head + lane * 16; i < end; i += LANES * 16 * AT_ONCE) {
 		ulonglong2 w[AT_ONCE];
 
@@ -139,11 +140,17 @@ static __device__ __forceinline__ void piece_put(unsigned lane, const struct ked
 			if (at >= end)
 				continue;
 			*(ulonglong2 *)(to + at) = w[k];
-			if (summed)
-				sum_pair(sum, w[k], key + at / 8 * STEP);
+			if (!summed)
+				continue;
+			running.add(w[k].x, first + at / 8);
+			running.add(w[k].y, first + at / 8 + 1);
 		}
 	}
-	edge_put<LANES>(lane, to, from, end, bytes - end, summed, key, sum);
+	edge_put<LANES>(lane, to, from, end, bytes - end, summed, first, &running);
+	if (!summed)
+		return;
+	running.turn(0);
+	*sum = running.all;
 }
 
 template <unsigned LANES>
@@ -152,7 +159,7 @@ static __device__ __forceinline__ void piece_take(const struct kedge_scatter_arg
 {
 	const unsigned target = p.what >> KEDGE_SCATTER_SHIFT;
 	const bool summed = target != KEDGE_SCATTER_NONE;
-	u64 key = 0;
+	u64 first = 0;
 
 	if (summed) {
 		if (s->target != target && s->target != KEDGE_SCATTER_NONE) {
@@ -160,12 +167,12 @@ static __device__ __forceinline__ void piece_take(const struct kedge_scatter_arg
 			s->sum = {0, 0};
 		}
 		s->target = target;
-		key = KEY_SUM + (p.to - a.targets[target]) / 8 * STEP;
+		first = (p.to - a.targets[target]) / 8;
 	}
 	if (p.what & KEDGE_SCATTER_REPEAT)
-		piece_put<LANES>(lane, p, from_pattern(a, p), summed, key, &s->sum);
+		piece_put<LANES>(lane, p, from_pattern(a, p), summed, first, &s->sum);
 	else
-		piece_put<LANES>(lane, p, from_buffer(a, p), summed, key, &s->sum);
+		piece_put<LANES>(lane, p, from_buffer(a, p), summed, first, &s->sum);
 }
 
 /* What all lanes of a warp have summed, mostly for one target. */
@@ -210,35 +217,47 @@ static __device__ __forceinline__ void pieces_put(const struct kedge_scatter_arg
 	targets_add(a, s);
 }
 
+/* A page by a warp, as far as it has whole pairs of words that are where they can be read at once. */
+static __device__ __forceinline__ struct region_sum page_add(const ulonglong2 *data, u64 pairs, u64 page)
+{
+	constexpr unsigned PAIRS = KEDGE_SUM_WORDS / 2;
+	const unsigned lane = threadIdx.x % 32;
+	struct region_sum s = {0, 0};
+
+	for (unsigned i = lane; i < PAIRS; i += 32 * AT_ONCE) {
+		ulonglong2 w[AT_ONCE];
+
+#pragma unroll
+		for (unsigned k = 0; k < AT_ONCE; k++)
+			if (page * PAIRS + i + k * 32 < pairs)
+				w[k] = __ldcs(data + page * PAIRS + i + k * 32);
+#pragma unroll
+		for (unsigned k = 0; k < AT_ONCE; k++)
+			if (page * PAIRS + i + k * 32 < pairs)
+				sum_pair(&s, w[k], key_pair(2 * (i + k * 32)), key_pair(2 * (i + k * 32) + KEDGE_SUM_SHIFT));
+	}
+	return s;
+}
+
 static __device__ __forceinline__ void region_add(const struct kedge_sum_args &a)
 {
 	const u64 stride = (u64)gridDim.x * blockDim.x, self = (u64)blockIdx.x * blockDim.x + threadIdx.x;
 	/* Words are read with those around them; the last is not. */
 	const u64 words = a.bytes / 8 - (a.bytes >= 8 && (u64)a.data % 8 ? 1 : 0);
 	const u64 pairs = (u64)a.data % 16 ? 0 : words / 2;
-	const ulonglong2 *data = (const ulonglong2 *)a.data;
-	struct region_sum s = {0, 0};
+	struct running_sum s = {{0, 0}, {0, 0}, 0};
 
-	for (u64 i = self; i < pairs; i += stride * AT_ONCE) {
-		ulonglong2 w[AT_ONCE];
-
-#pragma unroll
-		for (unsigned k = 0; k < AT_ONCE; k++)
-			if (i + k * stride < pairs)
-				w[k] = __ldcs(data + i + k * stride);
-#pragma unroll
-		for (unsigned k = 0; k < AT_ONCE; k++)
-			if (i + k * stride < pairs)
-				sum_pair(&s, w[k], KEY_SUM + 2 * (i + k * stride) * STEP);
-	}
+	for (u64 page = self / 32; page * (KEDGE_SUM_WORDS / 2) < pairs; page += stride / 32)
+		sum_weigh(&s.all, page_add((const ulonglong2 *)a.data, pairs, page), page);
 	for (u64 i = 2 * pairs + self; i < words; i += stride)
-		sum_word(&s, word_at(a.data + 8 * i), KEY_SUM + i * STEP);
+		s.add(word_at(a.data + 8 * i), i);
 	for (u64 i = words + self; i < (a.bytes + 7) / 8; i += stride) {
 		const u64 left = a.bytes - 8 * i;
 
-		sum_word(&s, load_bytes((u64)a.data + 8 * i, left < 8 ? (unsigned)left : 8), KEY_SUM + i * STEP);
+		s.add(load_bytes((u64)a.data + 8 * i, left < 8 ? (unsigned)left : 8), i);
 	}
-	sums_add_warp(a.sums, s);
+	s.turn(0);
+	sums_add_warp(a.sums, s.all);
 }
 
 } /* namespace scatter */

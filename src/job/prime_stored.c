@@ -75,18 +75,33 @@ static bool stored_keep(void *ctx, int worker, size_t region, uint64_t offset, c
 	return true;
 }
 
+/* The reducer sums what it reads by the rule of today. */
+static int digests_comparable(const struct kedge__segment *top, struct kedge__error *err)
+{
+	for (size_t i = 0; i < top->region_count; i++)
+		if (top->regions[i].rule != KEDGE__SUM_PAGES)
+			return kedge__error_set(err, KEDGE_E_STATE, 0,
+						"it was written by an older Kedge, whose region digests are of another "
+						"kind");
+	return 0;
+}
+
 int kedge__prime_stored(kedge_t *k, struct kedge__lineage *l, const struct kedge__region_dirty *same,
 			struct kedge__error *err)
 {
+	const struct kedge__segment *top = kedge__lineage_top(l);
 	struct stored s;
 	struct kedge__image_view view = {.get = stored_get, .keep = stored_keep, .ctx = &s};
-	int rc = stored_init(&s, l, kedge__pool_threads(k->pool), err);
+	int rc = digests_comparable(top, err);
 
+	if (rc)
+		return rc;
+	rc = stored_init(&s, l, kedge__pool_threads(k->pool), err);
 	if (!rc) {
 		struct kedge__image image = {s.regions, s.count};
 
-		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, kedge__lineage_top(l)->header.version,
-					       &image, &view, s.digests, same, err);
+		rc = kedge__reducer_prime_view(k->baseline.reducer, k->pool, top->header.version, &image, &view,
+					       s.digests, same, err);
 	}
 	if (rc && s.first.code) { /* what the reducer says is only that it could not go on */
 		rc = s.first.code;

@@ -56,7 +56,7 @@ static bool is_same(const struct kedge__version *v, size_t i, const struct kedge
 	const struct kedge__region_record *now = &v->records[i], *was = &stored->regions[j];
 
 	return v->vouched[i] == stored->header.version && now->slot == was->slot && now->bytes == was->bytes &&
-	       strcmp(now->name, was->name) == 0;
+	       was->rule == KEDGE__SUM_PAGES && strcmp(now->name, was->name) == 0;
 }
 
 static void same_add(struct kedge__version *v, size_t i, const struct kedge__segment *stored, size_t j)

@@ -187,7 +187,7 @@ int kedge__fill_device_pattern(struct kedge__filling *f, const struct kedge__rea
 /* Sum LEN bytes at AT, while they are in the cache, that go to offset POS of TARGET. */
 int kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, const uint8_t *at,
 			uint64_t pos, uint64_t len, struct kedge__error *err);
-/* Bytes with this sum, which kedge__fill_sum_suits(), went there. */
+/* Bytes with this kedge__sum_of(), which kedge__fill_sum_suits(), went there. */
 void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum);
 /* LEN bytes at offset POS of TARGET can be summed on their own, here. */
 bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint64_t pos, uint64_t len);

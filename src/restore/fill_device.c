@@ -65,7 +65,8 @@ static void goal_add(struct kedge__filling *f, struct kedge__fill_device *d, uin
 
 	g->number = (uint32_t)d->count;
 	d->goals[d->count] = goal;
-	d->targets[d->count++] = (struct kedge__gpu_target){.at = (uintptr_t)g->data, .bytes = g->record->bytes};
+	d->targets[d->count++] =
+	    (struct kedge__gpu_target){.at = (uintptr_t)g->data, .bytes = g->record->bytes, .rule = g->record->rule};
 	if ((uintptr_t)g->data % 8 || g->number >= KEDGE__GPU_TARGETS)
 		atomic_store(&g->odd, true);
 }

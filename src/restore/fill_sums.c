@@ -12,6 +12,12 @@ static bool is_odd(const struct kedge__fill_goal *g, uint64_t pos, uint64_t len)
 	return pos % 8 || (len % 8 && pos + len != g->record->bytes);
 }
 
+static struct kedge__sum sum_of(const struct kedge__filling *f, uint32_t target, const void *data, uint64_t len,
+				uint64_t pos)
+{
+	return kedge__sum_ruled(f->goals[target].record->rule, data, len, pos);
+}
+
 static void defer(struct kedge__fill_goal *g)
 {
 	if (!atomic_load_explicit(&g->odd, memory_order_relaxed))
@@ -37,13 +43,15 @@ int kedge__fill_sum_put(struct kedge__filling *f, struct kedge__fill_worker *h, 
 	if (f->sum_later || is_odd(g, pos, len))
 		defer(g);
 	else
-		h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at, len, pos));
+		h->sums[target] = kedge__sum_add(h->sums[target], sum_of(f, target, at, len, pos));
 	return 0;
 }
 
 bool kedge__fill_sum_suits(const struct kedge__filling *f, uint32_t target, uint64_t pos, uint64_t len)
 {
-	return !f->goals[target].device && !is_odd(&f->goals[target], pos, len);
+	const struct kedge__fill_goal *g = &f->goals[target];
+
+	return !g->device && g->record->rule == KEDGE__SUM_PAGES && !is_odd(g, pos, len);
 }
 
 void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, struct kedge__sum sum)
@@ -58,7 +66,7 @@ void kedge__fill_sum_add(struct kedge__filling *f, struct kedge__fill_worker *h,
 static void take_out(struct kedge__filling *f, struct kedge__fill_worker *h, uint32_t target, uint64_t pos,
 		     uint64_t len)
 {
-	struct kedge__sum old = kedge__sum_of(f->goals[target].data + pos, len, pos);
+	struct kedge__sum old = sum_of(f, target, f->goals[target].data + pos, len, pos);
 
 	h->sums[target].s1 -= old.s1;
 	h->sums[target].s2 -= old.s2;
@@ -110,7 +118,7 @@ static int slab_sum(void *ctx, size_t i, int worker)
 	const struct slab *s = &w->slabs.at[i];
 	struct kedge__sum *sum = &w->f->workers[worker].sums[s->target];
 
-	*sum = kedge__sum_add(*sum, kedge__sum_of(w->f->goals[s->target].data + s->pos, s->len, s->pos));
+	*sum = kedge__sum_add(*sum, sum_of(w->f, s->target, w->f->goals[s->target].data + s->pos, s->len, s->pos));
 	return 0;
 }
 
@@ -168,7 +176,7 @@ int kedge__fill_check_piece(struct kedge__filling *f, struct kedge__fill_worker 
 
 	if (!rc)
 		rc = edge_add(h, target, at + head + middle, pos + head + middle, tail, err);
-	h->sums[target] = kedge__sum_add(h->sums[target], kedge__sum_of(at + head, middle, pos + head));
+	h->sums[target] = kedge__sum_add(h->sums[target], sum_of(f, target, at + head, middle, pos + head));
 	return rc;
 }
 
@@ -231,7 +239,7 @@ static int edges_sum(struct kedge__filling *f, struct kedge__error *err)
 		for (end = i; end < all.count && by_place(e, &all.at[end]) == 0; end++)
 			word |= all.at[end].word;
 		kedge__put64(bytes, word);
-		*sum = kedge__sum_add(*sum, kedge__sum_of(bytes, sizeof(bytes), e->pos));
+		*sum = kedge__sum_add(*sum, sum_of(f, e->target, bytes, sizeof(bytes), e->pos));
 	}
 	kedge__array_done(&all);
 	return rc;

@@ -23,7 +23,8 @@ struct prover {
 	const struct kedge__proof *proof;
 	const struct kedge__segment *top;
 	const struct kedge__extent_tape *map;
-	const struct kedge__region_record **old; /* one per region: the parent's in the same slot, or NULL */
+	const struct kedge__region_record *
+	    *old; /* one per region: the parent's in the same slot and by the same rule, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
 	struct worker *workers;
@@ -168,6 +169,7 @@ static int region_add(struct prover *p, size_t region, struct kedge__error *err)
 	const struct kedge__region_record *r = &p->top->regions[region], *old = p->old[region];
 	struct kedge__sum sum;
 
+	p->sums[region].rule = r->rule;
 	if (!old)
 		return items_add(p, region, 0, r->bytes, err);
 	sum = kedge__sum_undigest(old->digest, old->bytes);
@@ -184,7 +186,8 @@ static void old_find(struct prover *p)
 	for (size_t i = 0, k = 0; parent && i < p->top->region_count; i++) {
 		while (k < parent->region_count && parent->regions[k].slot < p->top->regions[i].slot)
 			k++;
-		if (k < parent->region_count && parent->regions[k].slot == p->top->regions[i].slot)
+		if (k < parent->region_count && parent->regions[k].slot == p->top->regions[i].slot &&
+		    parent->regions[k].rule == p->top->regions[i].rule)
 			p->old[i] = &parent->regions[k];
 	}
 }

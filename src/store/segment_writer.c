@@ -88,6 +88,7 @@ static int encode_regions(const struct kedge__segment_spec *spec, struct kedge__
 	for (size_t i = 0; i < spec->region_count; i++) {
 		regions[i] = spec->regions[i];
 		regions[i].digest = digests[i];
+		regions[i].rule = KEDGE__SUM_PAGES;
 	}
 	rc = kedge__regions_encode(regions, spec->region_count, out, err);
 	kedge__free(regions);

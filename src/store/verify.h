@@ -41,6 +41,7 @@ bool kedge__verifier_was_replaced(const struct kedge__verifier *v, size_t entry,
 struct kedge__region_sum {
 	_Atomic uint64_t s1, s2;
 	_Atomic uint64_t unread; /* bytes that cannot be read */
+	enum kedge__sum_rule rule; /* of the digest that it is compared with */
 };
 
 /* BYTES bytes at offset POS of the region, a multiple of 8; only at the end of a region may BYTES not be a multiple of 8. */
@@ -86,6 +87,8 @@ struct kedge__family {
 int kedge__family_check(struct kedge__verifier *v, uint32_t rank, const size_t *entries, size_t count,
 			struct kedge__error *err);
 size_t kedge__family_find(const struct kedge__family *f, uint64_t version); /* KEDGE__NO_MEMBER */
+/* Sums of nothing yet, each by the rule of its region's digest. */
+void kedge__family_sums_clear(struct kedge__family *f);
 /* The first problem of a member stays. */
 void kedge__member_fail(struct kedge__family *f, size_t member, struct kedge__error *problem);
 

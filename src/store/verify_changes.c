@@ -8,7 +8,7 @@ struct changes {
 	const struct kedge__segment *seg, *parent;
 	struct kedge__range_list *fresh, *stale;
 	size_t extent; /* in SEG's map: the first one of the region being compared */
-	bool beyond;   /* it refers to bytes that the parent does not have */
+	bool apart;    /* it refers to bytes that the parent does not have, or its sum is of another kind */
 };
 
 static uint64_t word_begin(uint64_t offset)
@@ -36,6 +36,12 @@ static bool push_both(const struct changes *c, uint64_t base, struct kedge__rang
 	       push(c->stale, base, words.start, KEDGE__MIN(end, before));
 }
 
+/* Its sum cannot go on from the parent's. */
+static bool rule_differs(const struct changes *c, const struct kedge__region_record *r, size_t old)
+{
+	return old != SIZE_MAX && c->parent->regions[old].rule != r->rule;
+}
+
 /* Changes of region I: runs of extents that are not the parent's, and everything beyond the end of the smaller one. */
 static bool list_region(struct changes *c, size_t i)
 {
@@ -51,7 +57,7 @@ static bool list_region(struct changes *c, size_t i)
 		const struct kedge__extent *e = &c->seg->map.at[c->extent];
 		uint64_t from = word_begin(e->addr - base), to = word_end(e->addr - base + e->len);
 
-		c->beyond |= e->addr - base > KEDGE__MAX(next, before);
+		c->apart |= e->addr - base > KEDGE__MAX(next, before);
 		next = e->addr - base + e->len;
 		if (from >= same)
 			continue;
@@ -64,7 +70,7 @@ static bool list_region(struct changes *c, size_t i)
 			return false;
 		run = (struct kedge__range){from, to - from};
 	}
-	c->beyond |= bytes > KEDGE__MAX(next, before);
+	c->apart |= rule_differs(c, r, old) || bytes > KEDGE__MAX(next, before);
 	if (!push_both(c, base, run, bytes, before))
 		return false;
 	run = (struct kedge__range){same, word_end(KEDGE__MAX(bytes, before)) - same};
@@ -103,7 +109,7 @@ int kedge__changes_list(struct kedge__family *f, size_t m, struct kedge__range_l
 	for (size_t i = 0; i < c.seg->region_count; i++)
 		if (!list_region(&c, i))
 			return kedge__error_nomem(err);
-	if (!c.beyond && list_bytes(fresh) + list_bytes(stale) < c.seg->summary.raw_bytes)
+	if (!c.apart && list_bytes(fresh) + list_bytes(stale) < c.seg->summary.raw_bytes)
 		return 0;
 	member->apart = true;
 	fresh->count = stale->count = 0;

@@ -278,6 +278,17 @@ static int check_stored(struct kedge__family *f, struct kedge__error *err)
 	return rc ? rc : kedge__uses_of_bad(f, err);
 }
 
+void kedge__family_sums_clear(struct kedge__family *f)
+{
+	memset(f->sums, 0, (f->sum_count + 1) * sizeof(*f->sums));
+	for (size_t i = 0; i < f->count; i++) {
+		const struct kedge__member *m = &f->members[i];
+
+		for (size_t r = 0; m->seg && r < m->seg->region_count; r++)
+			f->sums[m->first_sum + r].rule = m->seg->regions[r].rule;
+	}
+}
+
 static int check_members(struct kedge__family *f, struct kedge__error *err)
 {
 	struct kedge__verify_report *report = f->verifier->report;
@@ -293,6 +304,7 @@ static int check_members(struct kedge__family *f, struct kedge__error *err)
 	f->bad_pages = kedge__calloc(f->block_count + 1, sizeof(*f->bad_pages));
 	if (!f->sums || !f->bad || !f->bad_pages)
 		return kedge__error_nomem(err);
+	kedge__family_sums_clear(f);
 	rc = f->verifier->options->quick ? check_stored(f, err) : check_deep(f, err);
 	if (!rc)
 		judge_members(f);

@@ -11,7 +11,7 @@ static void add(struct kedge__region_sum *sum, bool minus, struct kedge__sum par
 
 void kedge__region_sum_part(struct kedge__region_sum *sum, bool minus, const void *data, size_t bytes, uint64_t pos)
 {
-	add(sum, minus, kedge__sum_of(data, bytes, pos));
+	add(sum, minus, kedge__sum_ruled(sum->rule, data, bytes, pos));
 }
 
 void kedge__region_sum_fill(struct kedge__region_sum *sum, bool minus, uint64_t pattern, uint64_t bytes, uint64_t pos)
@@ -20,9 +20,11 @@ void kedge__region_sum_fill(struct kedge__region_sum *sum, bool minus, uint64_t 
 	uint64_t words[FILL_BYTES / 8];
 
 	kedge__fill_pattern(pattern, 0, words, (size_t)KEDGE__MIN(sizeof(words), bytes));
-	for (uint64_t done = 0; done < bytes; done += sizeof(words))
-		total = kedge__sum_add(
-		    total, kedge__sum_of(words, (size_t)KEDGE__MIN(sizeof(words), bytes - done), pos + done));
+	for (uint64_t done = 0; done < bytes; done += sizeof(words)) {
+		size_t n = (size_t)KEDGE__MIN(sizeof(words), bytes - done);
+
+		total = kedge__sum_add(total, kedge__sum_ruled(sum->rule, words, n, pos + done));
+	}
 	add(sum, minus, total);
 }
 

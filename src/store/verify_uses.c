@@ -296,7 +296,7 @@ static void jobs_clear(struct kedge__uses *u)
 	u->jobs.count = u->ranges.count = 0;
 	for (size_t i = 0; u->counts && i < u->family->block_count; i++)
 		atomic_init(&u->counts[i], 0);
-	memset(u->family->sums, 0, (u->family->sum_count + 1) * sizeof(*u->family->sums));
+	kedge__family_sums_clear(u->family);
 }
 
 static int jobs_list(struct kedge__uses *u, struct kedge__error *err)

@@ -50,6 +50,11 @@ static void nh_second_half(size_t at, const uint64_t w[2], int n, uint64_t sums[
 	sums[0] = sums[1] = 0;
 }
 
+static uint64_t mix(uint64_t v)
+{
+	return KEDGE_SUM_X3(KEDGE_SUM_X2(KEDGE_SUM_X1(v)));
+}
+
 static uint64_t rotl(uint64_t v, int n)
 {
 	return v << n | v >> (64 - n);
@@ -57,7 +62,7 @@ static uint64_t rotl(uint64_t v, int n)
 
 static uint64_t keyed_mix(uint64_t w, uint64_t i)
 {
-	uint64_t x = (w ^ (UINT64_C(0x6B656467652D6331) + i * DIGEST_STEP)) * UINT64_C(0xFF51AFD7ED558CCD);
+	uint64_t x = (w ^ (UINT64_C(0x6B656467652D6331) + i * KEDGE_SUM_STEP)) * UINT64_C(0xFF51AFD7ED558CCD);
 
 	x ^= x >> 32;
 	x *= UINT64_C(0xD6E8FEB86659FD93);
@@ -80,13 +85,37 @@ static void keyed_sums(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS
 	sums[2] = sums[3] = 0;
 }
 
-static void region_sums(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
+static void ruled_sums(enum kedge__sum_rule rule, size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
 {
-	struct kedge__sum s = kedge__sum_of(w, 8 * (size_t)n, at * 8);
+	struct kedge__sum s = kedge__sum_ruled(rule, w, 8 * (size_t)n, at * 8);
 
 	sums[0] = s.s1;
 	sums[1] = s.s2;
 	sums[2] = sums[3] = 0;
+}
+
+static void region_sums(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
+{
+	ruled_sums(KEDGE__SUM_PAGES, at, w, n, sums);
+}
+
+/* One of the two, to see that each finds changes on its own. */
+static void region_first(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
+{
+	ruled_sums(KEDGE__SUM_PAGES, at, w, n, sums);
+	sums[1] = 0;
+}
+
+static void region_second(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
+{
+	ruled_sums(KEDGE__SUM_PAGES, at, w, n, sums);
+	sums[0] = 0;
+}
+
+/* Up to format 1.7. */
+static void region_rows(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
+{
+	ruled_sums(KEDGE__SUM_ROWS, at, w, n, sums);
 }
 
 /* ---- kinds of changes: of one word, or of it and the next. SECOND: the change at the second place */
@@ -190,10 +219,10 @@ struct list {
 
 static uint64_t hash_of(const uint64_t d[SUMS])
 {
-	uint64_t a = d[0] * DIGEST_STEP ^ rotl(d[1] * DIGEST_F1, 19),
-		 b = d[2] * DIGEST_F2 ^ rotl(d[3] * DIGEST_STEP, 41);
+	uint64_t a = d[0] * KEDGE_SUM_STEP ^ rotl(d[1] * KEDGE_SUM_F1, 19),
+		 b = d[2] * KEDGE_SUM_F2 ^ rotl(d[3] * KEDGE_SUM_STEP, 41);
 
-	return digest_final(digest_final(a) + b);
+	return mix(mix(a) + b);
 }
 
 /* Where the second change is: several places, between which draws are dealt out, or one. */
@@ -379,7 +408,7 @@ static void test_finds_what_the_old_digest_missed(void **state)
 static void few_bits(size_t at, const uint64_t w[2], int n, uint64_t sums[SUMS])
 {
 	(void)n;
-	sums[0] = digest_final(digest_final(w[0]) + at * DIGEST_STEP) << 26;
+	sums[0] = mix(mix(w[0]) + at * KEDGE_SUM_STEP) << 26;
 	sums[1] = sums[2] = sums[3] = 0;
 }
 
@@ -395,11 +424,53 @@ static void test_has_power(void **state)
 	assert_in_range(found, 4, 40);
 }
 
+/* ---- the region sum */
+
+/* In the page of word 0: the neighbour, the key of word 0 in the other sum, the last; at the same place of the next
+ * page; far. */
+static const struct places in_page = {{2, 3, 16, 510}, 4}, in_pages = {{512, 513, 528, 512 * 262144 + 5}, 4};
+
+static void test_changes_of_a_region_do_not_cancel(void **state)
+{
+	bool every = getenv("KEDGE_TEST_LONG");
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(kinds); i++)
+		for (int arg = kinds[i].args - 1; arg >= 0; arg -= every ? 1 : KEDGE__MAX(kinds[i].step, 21)) {
+			assert_none(&kinds[i], arg, cancelling_at(region_sums, &kinds[i], arg, &in_page));
+			assert_none(&kinds[i], arg, cancelling_at(region_sums, &kinds[i], arg, &in_pages));
+		}
+}
+
 /*
- * The region sum is an error check, with these odds (docs/digests.md): two flips of the sign are seen by s1 alone, with
- * 2^-33 to miss them; of 2^42 pairs about 2^9 cancel.
+ * The same with one of its two sums, each of which has odds of about 2^-33: some 500 of 2^42 pairs. Of words with an
+ * empty lower half the difference is the same each time, so that all pairs cancel, or none.
  */
-static void test_odds_of_the_region_sum(void **state)
+static void test_one_sum_of_a_region(void **state)
+{
+	static const sums_fn one[] = {region_first, region_second};
+	static const struct {
+		size_t kind;
+		int arg;
+		uint64_t most; /* of 2^42 pairs */
+	} known[] = {{0, 63, 1 << 11}, {1, 63, 0}, {4, 0, 1 << 11}};
+
+	(void)state;
+	if (!FULL)
+		skip();
+	for (size_t i = 0; i < KEDGE__COUNT(known) * 4; i++) {
+		const struct kind *k = &kinds[known[i / 4].kind];
+		uint64_t found = cancelling_at(one[i % 2], k, known[i / 4].arg, i % 4 < 2 ? &in_page : &in_pages);
+
+		print_message("sum %zu of a region, %s, %s (%d): %llu of 2^42 cancel\n", i % 2 + 1,
+			      i % 4 < 2 ? "in a page" : "in two pages", k->name, known[i / 4].arg,
+			      (unsigned long long)found);
+		assert_true(found <= known[i / 4].most);
+	}
+}
+
+/* The control: up to format 1.7 two flips of the sign were seen by one sum alone, with 2^-33 to miss them. */
+static void test_odds_of_the_sum_by_rows(void **state)
 {
 	static const struct {
 		size_t kind;
@@ -412,15 +483,15 @@ static void test_odds_of_the_region_sum(void **state)
 		skip();
 	for (size_t i = 0; i < KEDGE__COUNT(known); i++) {
 		const struct kind *k = &kinds[known[i].kind];
-		uint64_t found = cancelling(region_sums, k, known[i].arg, 2);
+		uint64_t found = cancelling(region_rows, k, known[i].arg, 2);
 
-		print_message("the region sum, %s (%d): %llu of 2^42 cancel\n", k->name, known[i].arg,
+		print_message("the sum by rows, %s (%d): %llu of 2^42 cancel\n", k->name, known[i].arg,
 			      (unsigned long long)found);
 		assert_in_range(found, known[i].least, known[i].most);
 	}
 }
 
-/* ---- runs: the same bit of N words that follow each other */
+/* ---- runs: the same bit of N words that follow each other, or are at the same place of pages that do */
 
 enum { RUNS = 100000 };
 
@@ -434,65 +505,105 @@ static uint64_t run_word(bool whole, uint64_t first, size_t i)
 	return whole ? word : draw(&seed) & UPPER;
 }
 
-static void run_nh(const uint64_t *w, size_t n, uint64_t sums[SUMS])
+struct run {
+	size_t words;
+	int bit;
+	bool whole;
+	uint64_t stride; /* words from one to the next */
+};
+
+static struct kedge__sum run_sum(enum kedge__sum_rule rule, const struct run *run, const uint64_t *w, uint64_t first)
 {
-	memset(sums, 0, SUMS * sizeof(sums[0]));
-	for (size_t i = 0; i < n; i++)
-		for (size_t p = 0; p < SUMS; p++)
-			sums[p] += digest_product(w[i], key->chunk.nh[i + p * DIGEST_LINE]);
+	struct kedge__sum s = {0, 0};
+
+	for (size_t i = 0; i < run->words; i++)
+		s = kedge__sum_add(s, kedge__sum_ruled(rule, &w[i], 8, (first + i * run->stride) * 8));
+	return s;
 }
 
-/* How many of RUNS flips of BIT in N such words, anywhere in a region, the region sum misses; and of the chunk's four
- * sums, NH. */
-static int runs_missed(size_t n, int bit, bool whole, int *nh)
+/* How many of RUNS such flips, anywhere in a region, a sum misses. */
+static int runs_missed(enum kedge__sum_rule rule, const struct run *run)
 {
 	int missed = 0;
 
-	*nh = 0;
 	for (int r = 0; r < RUNS; r++) {
-		uint64_t w[16], first = draw(&seed), pos = (draw(&seed) >> 24) * 8, a[SUMS], b[SUMS];
+		uint64_t w[16], first = draw(&seed), word = draw(&seed) >> 24;
 		struct kedge__sum before, after;
 
-		for (size_t i = 0; i < n; i++)
-			w[i] = run_word(whole, first, i);
-		before = kedge__sum_of(w, 8 * n, pos);
-		run_nh(w, n, a);
-		for (size_t i = 0; i < n; i++)
-			w[i] ^= UINT64_C(1) << bit;
-		after = kedge__sum_of(w, 8 * n, pos);
-		run_nh(w, n, b);
+		for (size_t i = 0; i < run->words; i++)
+			w[i] = run_word(run->whole, first, i);
+		before = run_sum(rule, run, w, word);
+		for (size_t i = 0; i < run->words; i++)
+			w[i] ^= UINT64_C(1) << run->bit;
+		after = run_sum(rule, run, w, word);
 		missed += before.s1 == after.s1 && before.s2 == after.s2;
-		*nh += memcmp(a, b, sizeof(a)) == 0;
 	}
 	return missed;
 }
 
 /*
- * What the region sum is bad at (docs/digests.md): its keys go up by the same step from word to word, so that of words
- * whose lower halves are equal, both sums see the same bit of several words as a row of numbers that is added here and
- * subtracted there.
+ * Up to format 1.7 keys went up by the same step from word to word, so that of words whose lower halves are equal both
+ * sums saw the same bit of several words as a row of numbers that is added here and subtracted there. Now no run is
+ * missed.
  */
-static void test_runs_that_the_region_sum_misses(void **state)
+static void test_runs(void **state)
 {
 	static const struct {
-		size_t words;
-		int bit;
-		bool whole;
-		int least, most; /* of RUNS */
-	} known[] = {{2, 63, false, 0, 0},
-		     {4, 63, false, 10000, 15000},
-		     {8, 52, false, 2500, 3700},
-		     {16, 33, false, 400, 800},
-		     {8, 63, true, 25000, 60000}};
+		struct run run;
+		int least, most; /* that the sum by rows misses */
+	} known[] = {{{2, 63, false, 1}, 0, 0},        {{4, 63, false, 1}, 10000, 15000},
+		     {{8, 52, false, 1}, 2500, 3700},  {{16, 33, false, 1}, 400, 800},
+		     {{8, 63, true, 1}, 25000, 60000}, {{4, 63, false, 512}, 7000, 10000},
+		     {{8, 63, true, 512}, 5000, 8500}};
 
 	(void)state;
 	for (size_t i = 0; i < KEDGE__COUNT(known); i++) {
-		int nh, missed = runs_missed(known[i].words, known[i].bit, known[i].whole, &nh);
+		const struct run *run = &known[i].run;
+		int rows = runs_missed(KEDGE__SUM_ROWS, run), now = runs_missed(KEDGE__SUM_PAGES, run);
 
-		print_message("the region sum, bit %d of %zu %s: %d of %d are missed\n", known[i].bit, known[i].words,
-			      known[i].whole ? "whole numbers" : "words with an empty lower half", missed, RUNS);
-		assert_in_range(missed, known[i].least, known[i].most);
-		assert_int_equal(nh, 0);
+		print_message("bit %d of %zu %s, %d apart: of %d the sum by rows misses %d, that by pages %d\n",
+			      run->bit, run->words, run->whole ? "whole numbers" : "words with an empty lower half",
+			      (int)run->stride, RUNS, rows, now);
+		assert_in_range(rows, known[i].least, known[i].most);
+		assert_int_equal(now, 0);
+	}
+}
+
+/* Four words at two places of two pages that are alike, one bit of each: what rows and columns of keys have in common
+ * would cancel. */
+static void test_squares(void **state)
+{
+	int missed = 0;
+
+	(void)state;
+	for (int r = 0; r < RUNS; r++) {
+		uint64_t page = draw(&seed) >> 40, far = page + 1 + draw(&seed) % 64,
+			 bit = UINT64_C(1) << draw(&seed) % 64;
+		uint64_t at[2] = {draw(&seed) % 512, draw(&seed) % 512};
+		struct kedge__sum sum[2] = {{0, 0}, {0, 0}};
+
+		at[1] += at[1] == at[0] ? 1 - 2 * (at[1] % 2) : 0;
+		for (unsigned after = 0; after < 2; after++)
+			for (unsigned k = 0; k < 4; k++) {
+				uint64_t word = ((k & 1 ? far : page) * 512 + at[k / 2]) * 8;
+				uint64_t w =
+				    (((k & 1) ^ k / 2) == after) ? bit : 0; /* one comes where the other goes */
+
+				sum[after] = kedge__sum_add(sum[after], kedge__sum_of(&w, 8, word));
+			}
+		missed += memcmp(&sum[0], &sum[1], sizeof(sum[0])) == 0;
+	}
+	assert_int_equal(missed, 0);
+}
+
+/* A change of one half of a word is seen for certain: for that the keys of both sums must differ in both halves. */
+static void test_keys_of_the_region_sum(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEDGE_SUM_WORDS; i++) {
+		uint64_t differ = kedge__sum_keys[i] ^ kedge__sum_keys[i + KEDGE_SUM_SHIFT];
+
+		assert_true((uint32_t)differ && differ >> 32);
 	}
 }
 
@@ -504,8 +615,12 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_changes_do_not_cancel),
 	    cmocka_unit_test(test_bits_do_not_cancel_at_any_place),
 	    cmocka_unit_test(test_halves_do_not_cancel),
-	    cmocka_unit_test(test_odds_of_the_region_sum),
-	    cmocka_unit_test(test_runs_that_the_region_sum_misses),
+	    cmocka_unit_test(test_changes_of_a_region_do_not_cancel),
+	    cmocka_unit_test(test_one_sum_of_a_region),
+	    cmocka_unit_test(test_odds_of_the_sum_by_rows),
+	    cmocka_unit_test(test_runs),
+	    cmocka_unit_test(test_squares),
+	    cmocka_unit_test(test_keys_of_the_region_sum),
 	};
 
 	return cases_run(argc, argv, tests, setup, teardown);

@@ -280,6 +280,27 @@ static void make_pages(void)
 	job_close(&j);
 }
 
+/* Region digests by pages: of regions of several, of parts of one, of one word and of none. */
+static void make_digests(void)
+{
+	struct job j;
+	struct region *r;
+
+	job_open(&j, "digests", "tree", "64", "none", NULL);
+	r = job_region(&j, "field", KEDGE_F64, 3 * 4096 + 1000, 0);
+	fill_smooth(r->data, r->bytes, 0.5);
+	fill_text(job_region(&j, "text", KEDGE_BYTES, 4099, 0)->data, 4099, 5);
+	fill_random(job_region(&j, "step", KEDGE_U8, 3, 0)->data, 3, 6);
+	job_region(&j, "none", KEDGE_I32, 0, 0);
+	job_checkpoint(&j, 1);
+	fill_smooth(r->data + 4000, 200, -1);
+	job_checkpoint(&j, 2);
+	region_resize(r, 4096);
+	j.regions[2].data[1]++;
+	job_checkpoint(&j, 3);
+	job_close(&j);
+}
+
 /* Pages of every kind, and pointers of every kind. */
 static void make_rex(void)
 {
@@ -425,6 +446,7 @@ int main(int argc, char **argv)
 	make_tree();
 	make_records();
 	make_pages();
+	make_digests();
 	make_five("batched", 0x1f);
 	coalesce("batched", 40, 20, true);
 	make_five("complete", 0x10);

@@ -118,6 +118,7 @@ struct seen {
 	unsigned flags;                              /* of sections */
 	size_t pages;                                /* blocks with checksums of pages */
 	size_t bundled;                              /* segments in bundles */
+	unsigned rules;                              /* of region digests: bits */
 };
 
 static void look_at_sections(const char *path, const struct kedge__set_part *part, struct seen *seen)
@@ -148,6 +149,8 @@ static void look_at_segment(const struct kedge__segment *seg, struct seen *seen)
 	seen->segments++;
 	seen->encodings |= 1u << seg->map_encoding;
 	seen->reducers |= 1u << seg->summary.reducer;
+	for (size_t i = 0; i < seg->region_count; i++)
+		seen->rules |= 1u << seg->regions[i].rule;
 	while (kedge__extent_next(&map, &e))
 		seen->kinds |= 1u << e.kind;
 	for (size_t i = 0; i < seg->block_count; i++) {
@@ -216,7 +219,8 @@ static void test_everything_is_there(void **state)
 		if (strcmp(names[i], "expected") != 0)
 			look_at_store(names[i], &seen);
 	kedge__fs_list_free(names, n);
-	assert_int_equal(seen.stores, 13);
+	assert_int_equal(seen.stores, 14);
+	assert_int_equal(seen.rules, 1 << KEDGE__SUM_PAGES | 1 << KEDGE__SUM_ROWS);
 	assert_int_equal(seen.bundled, 9);
 	assert_int_equal(seen.pages, 3);
 	assert_true(seen.segments >= 24);

@@ -23,6 +23,7 @@ struct lab {
 	struct kedge__codec_choice codec;
 	uint32_t block;
 	bool spoil_digest; /* of the first region */
+	bool rows;         /* digests are as they were up to format 1.7 */
 	struct kedge__error err;
 };
 
@@ -97,12 +98,26 @@ static inline void lab_write(struct lab *lab, uint64_t version, const struct ked
 	for (size_t i = 0; i < red->source_count; i++)
 		sources[i] = (struct kedge__source_record){
 		    red->sources[i], kedge__catalog_find(lab->cat, red->sources[i])->set.parts[0].image_id};
-	for (size_t i = 0; i < image->count; i++)
+	for (size_t i = 0; i < image->count && red->region_digests; i++)
 		records[i].digest = red->region_digests[i];
 	assert_int_equal(kedge__catalog_pin(lab->cat, NULL), 0);
 	assert_int_equal(kedge__segment_write(lab->cat, lab->pool, &spec, &part, &stats, NULL), 0);
 	lab_publish(lab, version, red, &part);
 	kedge__catalog_unpin(lab->cat);
+}
+
+/* The digests are in the records, and not in the reduction. */
+static inline void lab_digest_by_rows(const struct lab_region *regions, size_t n, struct kedge__region_record *records,
+				      struct kedge__reduction *red)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct kedge__sum sum = kedge__sum_ruled(KEDGE__SUM_ROWS, regions[i].data, regions[i].bytes, 0);
+
+		records[i].digest = kedge__sum_digest(sum, regions[i].bytes);
+		records[i].rule = KEDGE__SUM_ROWS;
+	}
+	kedge__free(red->region_digests);
+	red->region_digests = NULL;
 }
 
 /* Regions in the order of their slots. */
@@ -125,6 +140,8 @@ static inline void lab_save(struct lab *lab, uint64_t version, const struct lab_
 	assert_int_equal(kedge__reducer_reduce(lab->reducer, lab->pool, version, &image, NULL, &red, NULL), 0);
 	if (lab->spoil_digest)
 		red.region_digests[0].lo ^= 1;
+	if (lab->rows)
+		lab_digest_by_rows(regions, n, records, &red);
 	lab_write(lab, version, &image, records, &red);
 	kedge__reducer_commit(lab->reducer);
 	kedge__reduction_done(&red);

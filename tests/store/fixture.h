@@ -116,6 +116,7 @@ struct image {
 struct job {
 	uint32_t ranks;
 	uint32_t fulls; /* a bit for each rank whose part of the next version is full, whatever that of others is */
+	uint32_t rows;  /* a bit for each index whose region digests are as they were up to format 1.7 */
 	uint64_t scale; /* bytes of the first region */
 	size_t count;
 	uint64_t versions[VERSIONS_MAX];
@@ -183,8 +184,8 @@ static inline struct image image_next(const struct job *job, uint32_t rank, uint
 			else if (dice == 2)
 				memset(image.data[r] + at, (int)(version + 1), CHUNK);
 			else if (dice == 3)
-				memmove(image.data[r] + at,
-					image.data[r] + draw(&seed) % (bytes / CHUNK) * CHUNK, CHUNK);
+				memmove(image.data[r] + at, image.data[r] + draw(&seed) % (bytes / CHUNK) * CHUNK,
+					CHUNK);
 		}
 	}
 	return image;
@@ -269,7 +270,8 @@ static inline void add_literal(struct kedge__reduction *red, const uint8_t *data
 	if (last && last->region == (uint32_t)region && (const uint8_t *)last->data + last->bytes == data)
 		last->bytes += len;
 	else
-		assert_true(kedge__array_push(&red->literals, ((struct kedge__literal){data, len, (uint32_t)region, 0})));
+		assert_true(
+		    kedge__array_push(&red->literals, ((struct kedge__literal){data, len, (uint32_t)region, 0})));
 }
 
 static inline void map_chunk(const struct mapper *m, int r, uint64_t at, uint64_t len)
@@ -333,6 +335,20 @@ static inline void describe_regions(const struct image *image, struct kedge__reg
 							   .bytes = image->bytes[r]};
 }
 
+/* The caller may leave the digests in the records. */
+static inline void digest_by_rows(const struct image *image, struct kedge__region_record regions[REGIONS],
+				  struct kedge__reduction *red)
+{
+	kedge__free(red->region_digests);
+	red->region_digests = NULL;
+	for (int r = 0; r < REGIONS; r++) {
+		struct kedge__sum sum = kedge__sum_ruled(KEDGE__SUM_ROWS, image->data[r], image->bytes[r], 0);
+
+		regions[r].digest = kedge__sum_digest(sum, image->bytes[r]);
+		regions[r].rule = KEDGE__SUM_ROWS;
+	}
+}
+
 struct base_ctx {
 	struct kedge__catalog *cat;
 	uint64_t version;
@@ -377,10 +393,13 @@ static inline int write_rank(struct kedge__catalog *cat, const struct job *job, 
 
 	describe_regions(&job->images[index][rank], regions);
 	reduce_image(job, index, rank, how, &red);
+	if (job->rows >> index & 1)
+		digest_by_rows(&job->images[index][rank], regions, &red);
 	for (size_t i = 0; i < red.source_count; i++) {
 		sources[i] = (struct kedge__source_record){
 		    red.sources[i], kedge__catalog_find(cat, red.sources[i])->set.parts[rank].image_id};
-		set->sources[set->source_count++] = red.sources[i]; /* put in order, each once, when all ranks are there */
+		set->sources[set->source_count++] =
+		    red.sources[i]; /* put in order, each once, when all ranks are there */
 	}
 	if (red.parent != KEDGE__NO_VERSION)
 		set->parent = red.parent;

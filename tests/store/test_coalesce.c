@@ -16,14 +16,20 @@ struct store {
 	struct kedge__catalog *cat;
 };
 
-/* Versions 1 to 8. */
-static void store_open(struct store *s, enum kedge__reducer_id how)
+/* Versions 1 to 8, of which those of ROWS have digests as they were up to format 1.7. */
+static void store_open_ruled(struct store *s, enum kedge__reducer_id how, uint32_t rows)
 {
 	s->job = job_new(2, 2048);
+	s->job.rows = rows;
 	s->dir = make_dir();
 	s->cat = open_store(s->dir);
 	for (uint64_t version = 1; version <= 8; version++)
 		save_next(s->cat, &s->job, version, how);
+}
+
+static void store_open(struct store *s, enum kedge__reducer_id how)
+{
+	store_open_ruled(s, how, 0);
 }
 
 static void store_close(struct store *s)
@@ -143,6 +149,35 @@ static void test_onto(void **state)
 			assert_fails(KEDGE_E_ARG, "not older", kedge__coalesce(s.cat, NULL, &options, NULL, err));
 			store_close(&s);
 		}
+	}
+}
+
+/* Digests of two kinds in one lineage, in any order: each is compared with a sum of its own kind, and merges keep it.
+ */
+static void test_rules_of_digests(void **state)
+{
+	static const uint32_t rows[] = {0xff, 0x0f, 0xaa, 0x55, 0x40};
+
+	(void)state;
+	for (size_t i = 0; i < KEDGE__COUNT(rows) * 2; i++) {
+		enum kedge__reducer_id how = i % 2 ? KEDGE__REDUCER_TREE : KEDGE__REDUCER_BASIC;
+		struct kedge__coalesce_options options;
+		struct kedge__digest id;
+		struct store s;
+
+		store_open_ruled(&s, how, rows[i / 2]);
+		assert_all_intact(s.cat, &s.job);
+		id = set_of(&s, 7)->parts[0].image_id;
+		options = options_of(&s.job, 7, 0, true);
+		options.onto = true;
+		options.parent = 4;
+		assert_ok(kedge__coalesce(s.cat, NULL, &options, NULL, err));
+		assert_all_intact(s.cat, &s.job);
+		options = options_of(&s.job, 7, 0, false);
+		assert_ok(kedge__coalesce(s.cat, NULL, &options, NULL, err));
+		assert_true(kedge__digest_equal(id, set_of(&s, 7)->parts[0].image_id));
+		assert_all_intact(s.cat, &s.job);
+		store_close(&s);
 	}
 }
 
@@ -298,6 +333,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_batch),
 	    cmocka_unit_test(test_batches_of_copies),
 	    cmocka_unit_test(test_onto),
+	    cmocka_unit_test(test_rules_of_digests),
 	    cmocka_unit_test(test_duplicates_stay_single),
 	    cmocka_unit_test(test_fill_at_odd_places),
 	    cmocka_unit_test(test_codecs_and_threads),
