@@ -6,8 +6,8 @@
  * NH is an order-free sum over pairs of words, so lanes share a chunk, each with 16-byte loads at a stride. The keys of a
  * pass are those of the pass before, 64 bytes further on, so that a lane needs few of them, and has them in registers for
  * all of its chunks. Of short chunks, four lanes work on four at once: two rounds of shuffles leave each lane with all sums
- * of one chunk, which it folds and compares. Neither shared memory nor a barrier is needed, and the region sum rides on the
- * same loads: it is additive, so the atomics at the end commute and the result is the same on every run.
+ * of one chunk, which it folds and compares. The region sum rides on the same loads, with keys that each block has in shared
+ * memory: it is additive, so the atomics at the end commute and the result is the same on every run.
  *
  * All that is noted in the pass is a bit for each chunk that changed. Their list, with new digests, is made by another
  * kernel that hashes them once more: that costs as much as there are changes, and the pass is left with its loads.
@@ -45,6 +45,21 @@ static __device__ const struct alignas(16) {
 static __device__ __forceinline__ ulonglong2 key_pair(unsigned word)
 {
 	return __ldg((const ulonglong2 *)(sum_keys.at + word));
+}
+
+/* The same from memory of the block, which is nearer: after keys_share(), by all of its threads. */
+__shared__ ulonglong2 shared_keys[KEDGE_SUM_COUNT / 2];
+
+static __device__ __forceinline__ void keys_share()
+{
+	for (unsigned i = threadIdx.x; i < KEDGE_SUM_COUNT / 2; i += blockDim.x)
+		shared_keys[i] = key_pair(2 * i);
+	__syncthreads();
+}
+
+static __device__ __forceinline__ ulonglong2 shared_pair(unsigned word)
+{
+	return shared_keys[word / 2];
 }
 
 static __device__ __forceinline__ void sum_pair(struct region_sum *s, ulonglong2 w, ulonglong2 k, ulonglong2 next)
@@ -313,7 +328,7 @@ static __device__ __forceinline__ void short_word(const struct kedge_pass_args &
 			if (first + i < p->whole) {
 				const unsigned at = word_in + 2 * LANES * (i * LOADS + j);
 
-				sum_pair(&sum, w[i][j], key_pair(at), key_pair(at + KEDGE_SUM_SHIFT));
+				sum_pair(&sum, w[i][j], shared_pair(at), shared_pair(at + KEDGE_SUM_SHIFT));
 			}
 		}
 	}
@@ -393,14 +408,14 @@ static __device__ __forceinline__ ulonglong2 long_chunk(const struct kedge_pass_
 		w[j] = here ? load<ODD>(at + (unit + j * 8) * 16, end) : make_ulonglong2(0, 0);
 	head = __shfl_sync(ALL, w[0].x, 0, group < 32 ? group : 32);
 	if (p)
-		k = key_pair(word_in);
+		k = shared_pair(word_in);
 #pragma unroll
 	for (int j = 0; j < LOADS; j++) {
 #pragma unroll
 		for (int q = 0; q < 4; q++)
 			s[q] += product(w[j].x, key[2 * j + q].x) + product(w[j].y, key[2 * j + q].y);
 		if (p) { /* the next load's words have the keys of this one's in the second sum */
-			const ulonglong2 next = key_pair(word_in + (j + 1) * KEDGE_SUM_SHIFT);
+			const ulonglong2 next = shared_pair(word_in + (j + 1) * KEDGE_SUM_SHIFT);
 
 			sum_pair(&sum, w[j], k, next);
 			k = next;
@@ -564,6 +579,7 @@ template <int LANES, int LOADS, bool ODD> static __device__ __forceinline__ void
 {
 	ulonglong2 key[LOADS + 3];
 
+	keys_share();
 #pragma unroll
 	for (int j = 0; j < LOADS + 3; j++)
 		key[j] = a.nh[j * 4 + threadIdx.x % LANES];
@@ -586,6 +602,7 @@ template <int LOADS, int BLOCKS, bool ODD> static __device__ __forceinline__ voi
 {
 	ulonglong2 key[2 * (LOADS + 1)], top;
 
+	keys_share();
 	long_keys<LOADS, BLOCKS>(a, key, &top);
 	pass_slabs<LOADS * 128 * BLOCKS>(
 	    a, [&](struct part *p, unsigned c, u64 word) { long_word<LOADS, BLOCKS, ODD>(a, p, key, top, c, word); });
