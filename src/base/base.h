@@ -122,6 +122,15 @@ void kedge__copy_past_cache(void *to, const void *from, size_t bytes);
 /* What kedge__copy_checked() and kedge__copy_summed() have copied comes before all that this thread stores from here on. */
 void kedge__copy_fence(void);
 
+/* ------------------------------------------------------------------ file_map.c */
+
+/* Whether pages of this file may be touched, once they are known to be there. */
+bool kedge__file_map_suits(int fd);
+/* BYTES bytes of it from FROM on, a multiple of the page size; NULL: not to be had. There may be fewer in the file. */
+const uint8_t *kedge__file_map(int fd, uint64_t from, size_t bytes);
+void kedge__file_unmap(const uint8_t *at, size_t bytes); /* accepts NULL */
+bool kedge__file_map_is_there(const uint8_t *at, size_t bytes); /* all of it is in memory at this moment: it may be touched */
+
 /* ------------------------------------------------------------------ log.c */
 
 void kedge__log(enum kedge_log_level level, const char *fmt, ...) KEDGE__PRINTF(2, 3);
@@ -204,7 +213,11 @@ uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for
 /* kedge__copy_past_cache(), and the checksum of what was copied; its sum at byte POS of a region, a multiple of 8, is added to *SUM.
  * Before another thread is told of the copy: kedge__copy_fence(). */
 uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum);
-void kedge__copy_summed(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum); /* the same without a checksum */
+/* The same without a checksum; as many bytes at AHEAD, which may be NULL, are fetched to a core's cache. */
+void kedge__copy_summed(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos, struct kedge__sum *sum);
+/* memcpy(), and the checksum of what was copied. */
+uint64_t kedge__copy_hashed(void *to, const void *from, size_t bytes);
+bool kedge__copy_reads_once(size_t bytes, uint64_t pos); /* kedge__copy_checked() copies what it checked, even if FROM changes meanwhile */
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c

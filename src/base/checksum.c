@@ -59,19 +59,36 @@ uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t 
 	uint64_t checksum;
 
 	if (k)
-		return k->copy_page(to, from, pos / 8, sum);
+		return k->copy_page(to, from, (const uint8_t *)from + bytes, pos / 8, sum);
 	checksum = kedge__checksum(from, bytes);
 	*sum = kedge__sum_add(*sum, kedge__sum_of(from, bytes, pos));
 	kedge__copy_past_cache(to, from, bytes);
 	return checksum;
 }
 
-void kedge__copy_summed(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
+/* Of the copy, where it is not made of each line as that is copied: what it was copied from may change meanwhile. */
+uint64_t kedge__copy_hashed(void *to, const void *from, size_t bytes)
+{
+	const struct checksum_kernel *k = page_kernel(bytes, 0);
+
+	if (k)
+		return k->hash_page(to, from);
+	memcpy(to, from, bytes);
+	return kedge__checksum(to, bytes);
+}
+
+bool kedge__copy_reads_once(size_t bytes, uint64_t pos)
+{
+	return page_kernel(bytes, pos) != NULL;
+}
+
+void kedge__copy_summed(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos,
+			struct kedge__sum *sum)
 {
 	const struct checksum_kernel *k = page_kernel(bytes, pos);
 
 	if (k) {
-		k->sum_page(to, from, pos / 8, sum);
+		k->sum_page(to, from, ahead, pos / 8, sum);
 		return;
 	}
 	*sum = kedge__sum_add(*sum, kedge__sum_of(from, bytes, pos));

@@ -98,19 +98,24 @@ INLINE uint64_t hash_end(const struct state *s)
 }
 
 /* The line of the page that is number I. The last one meets the secret one byte later than it would otherwise. */
-INLINE void line_take(struct state *s, size_t i, __m512i data, const uint64_t *keys, bool check)
+INLINE void line_hash(struct state *s, size_t i, __m512i data)
 {
-	sum_line(s, data, keys);
-	if (!check)
-		return;
 	hash_line(s, data, 8 * (i % BLOCK) + (i == LINES - 1));
 	if (i % BLOCK == BLOCK - 1 && i != LINES - 1)
 		hash_scramble(s);
 }
 
-/* The whole lines of TO begin HEAD bytes after it. */
-INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_t word, bool check,
-			  struct kedge__sum *sum)
+INLINE void line_take(struct state *s, size_t i, __m512i data, const uint64_t *keys, bool check)
+{
+	sum_line(s, data, keys);
+	if (check)
+		line_hash(s, i, data);
+}
+
+/* The whole lines of TO begin HEAD bytes after it. What follows soon is fetched to the nearest cache, other things to
+ * the next. */
+INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, const uint8_t *ahead, size_t head, uint64_t word,
+			  bool check, struct kedge__sum *sum)
 {
 	struct state s = state_init();
 
@@ -123,6 +128,10 @@ INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, size_t head, uint64_
 		for (size_t i = block; i < block + BLOCK; i++) {
 			__m512i data = _mm512_loadu_si512(from + i * LINE);
 
+			if (check)
+				_mm_prefetch((const char *)ahead + i * LINE, _MM_HINT_T0);
+			else if (ahead)
+				_mm_prefetch((const char *)ahead + i * LINE, _MM_HINT_T1);
 			if (!head)
 				_mm512_stream_si512((void *)(to + i * LINE), data);
 			else if (i < LINES - 1)
@@ -142,31 +151,46 @@ INLINE void ends_copy(uint8_t *to, const uint8_t *from, size_t head)
 	memcpy(to + CHECKSUM_PAGE - (LINE - head), from + CHECKSUM_PAGE - (LINE - head), LINE - head);
 }
 
-static uint64_t copy_page(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum)
+static uint64_t copy_page(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word, struct kedge__sum *sum)
 {
 	size_t head = (size_t)(-(uintptr_t)to % LINE);
 
 	if (!head)
-		return page_copy(to, from, 0, word, true, sum);
+		return page_copy(to, from, ahead, 0, word, true, sum);
 	ends_copy(to, from, head);
-	return page_copy(to, from, head, word, true, sum);
+	return page_copy(to, from, ahead, head, word, true, sum);
 }
 
-static void sum_page(uint8_t *to, const uint8_t *from, uint64_t word, struct kedge__sum *sum)
+static void sum_page(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word, struct kedge__sum *sum)
 {
 	size_t head = (size_t)(-(uintptr_t)to % LINE);
 
 	if (!head) {
-		(void)page_copy(to, from, 0, word, false, sum);
+		(void)page_copy(to, from, ahead, 0, word, false, sum);
 		return;
 	}
 	ends_copy(to, from, head);
-	(void)page_copy(to, from, head, word, false, sum);
+	(void)page_copy(to, from, ahead, head, word, false, sum);
+}
+
+static uint64_t hash_page(uint8_t *to, const uint8_t *from)
+{
+	struct state s = state_init();
+
+	for (size_t block = 0; block < LINES; block += BLOCK)
+#pragma GCC unroll 16
+		for (size_t i = block; i < block + BLOCK; i++) {
+			__m512i data = _mm512_loadu_si512(from + i * LINE);
+
+			_mm512_storeu_si512(to + i * LINE, data);
+			line_hash(&s, i, data);
+		}
+	return hash_end(&s);
 }
 
 #pragma GCC pop_options
 
-static const struct checksum_kernel kernel = {checksum_long, copy_page, sum_page};
+static const struct checksum_kernel kernel = {checksum_long, copy_page, hash_page, sum_page};
 
 const struct checksum_kernel *kedge__checksum_avx512(void)
 {

@@ -23,6 +23,7 @@ static void stats_add(const struct kedge__filling *f, const struct kedge__pipeli
 	for (size_t i = 0; f->workers && i < f->worker_count; i++) {
 		stats->bytes_read += f->workers[i].bytes_read;
 		stats->blocks_read += f->workers[i].blocks_read;
+		stats->bytes_mapped += f->workers[i].bytes_mapped;
 		stats->read_share += f->workers[i].reading / threads;
 		stats->decode_share += f->workers[i].decoding / threads;
 		stats->place_share += f->workers[i].placing / threads;

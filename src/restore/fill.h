@@ -55,6 +55,17 @@ struct kedge__fill_stream {
 	uint64_t from, to; /* positions */
 };
 
+/* A window of a file, in memory. */
+struct kedge__fill_mapped {
+	const struct kedge__segment *segment;
+	bool suits; /* that segment */
+	const uint8_t *at; /* NULL: nothing is mapped */
+	uint64_t from, bytes;
+	unsigned tried;     /* batches, */
+	double seconds[2];  /* and what those took that were read, and mapped, */
+	uint64_t amount[2]; /* and how many bytes they had */
+};
+
 struct kedge__fill_worker { /* private to a thread */
 	uint8_t *raw, *stored;
 	uint8_t *at[KEDGE__FILL_RUN]; /* where the stored bytes of the units of a read are */
@@ -68,7 +79,9 @@ struct kedge__fill_worker { /* private to a thread */
 	struct kedge__fill_stream *streams; /* of layers; NULL until one is needed */
 	uint8_t *stream_bytes;
 	const struct kedge__read_plan_unit *last; /* of the batch: what lies behind it is perhaps another thread's */
-	uint64_t bytes_read, blocks_read;
+	struct kedge__fill_mapped mapped;
+	bool from_map; /* what AT points to belongs to the file, and is not to be changed */
+	uint64_t bytes_read, blocks_read, bytes_mapped;
 	double reading, decoding, placing; /* seconds */
 };
 
@@ -145,6 +158,21 @@ bool kedge__fill_past_begin(struct kedge__filling *f, size_t number);
 bool kedge__fill_past_wait(struct kedge__filling *f, uint64_t number); /* all of it was read; false also if it was not begun */
 /* Where the stored bytes at OFFSET of the file are, in a batch that was read. */
 uint8_t *kedge__fill_past_at(const struct kedge__filling *f, uint64_t number, uint64_t offset);
+
+/* fill_mapped.c: batches that are in the page cache, and in one piece of the file */
+
+/* Whether the COUNT units from U on, of one segment, may be taken from where they are. */
+bool kedge__fill_mapped_suits(const struct kedge__filling *f, struct kedge__fill_mapped *m, const struct kedge__read_plan_unit *u,
+			      size_t count);
+bool kedge__fill_mapped_wanted(const struct kedge__fill_mapped *m); /* as far as is known, it is faster */
+/* The first of them; the others follow as in the file. NULL: not all of them are in memory. */
+const uint8_t *kedge__fill_mapped_at(struct kedge__fill_mapped *m, const struct kedge__read_plan_unit *u, size_t count);
+/* AT is where U is mapped: that, if it can be carried from there, or a copy in memory of the thread. */
+uint8_t *kedge__fill_mapped_take(const struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
+				 uint8_t *at);
+/* A batch that may be mapped took so long. */
+void kedge__fill_mapped_note(struct kedge__fill_mapped *m, bool mapped, uint64_t bytes, double seconds);
+void kedge__fill_mapped_done(struct kedge__fill_mapped *m);
 
 /* fill_overlay.c: what goes over ground in the cache */
 

@@ -32,6 +32,7 @@ struct kedge__restore_stats {
 	uint64_t bytes_filled, bytes_read; /* read: stored bytes, those between live ones included */
 	uint64_t blocks_read;
 	uint64_t bytes_laid; /* of newer versions, over others that were still in the cache */
+	uint64_t bytes_mapped; /* of those read, taken from the page cache where they are */
 	double resolve_seconds, fill_seconds, verify_seconds;
 	/* The share of each kind of work in fill_seconds, divided by the number of threads. */
 	double read_share, decode_share, place_share;

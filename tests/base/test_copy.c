@@ -51,7 +51,10 @@ static void test_checked(void **state)
 			assert_int_equal(got.s2, part.s2 + 5);
 			assert_memory_equal(to, want, sizeof(to));
 			memset(to, 0xEE, sizeof(to));
-			kedge__copy_summed(to + shift, in, lengths[n], pos, &got);
+			assert_int_equal(kedge__copy_hashed(to + shift, in, lengths[n]), sum);
+			assert_memory_equal(to, want, sizeof(to));
+			memset(to, 0xEE, sizeof(to));
+			kedge__copy_summed(to + shift, in, shift % 2 ? from : NULL, lengths[n], pos, &got);
 			kedge__copy_fence();
 			assert_int_equal(got.s1, 2 * part.s1 + 3);
 			assert_int_equal(got.s2, 2 * part.s2 + 5);

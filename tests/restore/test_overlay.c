@@ -227,28 +227,62 @@ static void single_restore(struct single *s, uint64_t version, struct kedge__poo
 	kedge__lineage_close(l);
 }
 
-/* Memory that is written past the cache, with sums that are made on the way, or, of digests as they were, are not. */
+/* More than fits into a cache: three versions, of which the changes of the first MiB are overlays. */
+static void large_open(struct single *s, bool rows)
+{
+	single_open(s, (UINT64_C(17) << 20) + 72);
+	s->lab->rows = rows;
+	for (uint64_t v = 0; v <= 2; v++) {
+		single_change(s, BYTES, v ? LITTLE : 0);
+		fill_random(s->data + 5 * BYTES, v * 20000, v);
+		single_save(s, v);
+	}
+}
+
+/* Memory that is written past the cache, with sums that are made on the way, or, of digests as they were, are not; from
+ * where the page cache has the file, if that is to be had, and from what was read. */
 static void test_more_than_a_cache(void **state)
 {
-	const uint64_t bytes = (UINT64_C(17) << 20) + 72;
-
 	(void)state;
 	for (int rows = 0; rows < 2; rows++) {
+		struct kedge__lineage *l;
 		struct single s;
 
-		single_open(&s, bytes);
-		s.lab->rows = rows;
-		for (uint64_t v = 0; v <= 2; v++) {
-			single_change(&s, BYTES, v ? LITTLE : 0);
-			fill_random(s.data + 5 * BYTES, v * 20000, v);
-			single_save(&s, v);
-		}
+		large_open(&s, rows);
 		for (uint64_t v = 0; v <= 2; v += 2) {
 			single_restore(&s, v, s.lab->pool);
-			assert_int_equal(memcmp(s.back, s.data, bytes) == 0, v == 2);
+			assert_int_equal(memcmp(s.back, s.data, s.bytes) == 0, v == 2);
 		}
+		l = lab_open(s.lab, 2);
+		if (kedge__file_map_suits(kedge__lineage_segment(l, 0)->fd))
+			assert_int_equal(s.stats.bytes_mapped > 0, !rows);
+		kedge__lineage_close(l);
 		single_close(&s);
 	}
+}
+
+/* An altered byte anywhere, and the end of the file that is gone, are found, and reported as ever. */
+static void test_more_than_a_cache_damaged(void **state)
+{
+	const struct kedge__segment *seg;
+	struct kedge__lineage *l;
+	struct single s;
+
+	(void)state;
+	large_open(&s, false);
+	l = lab_open(s.lab, 2);
+	seg = kedge__lineage_segment(l, 0);
+	for (uint64_t at = 77; at < s.bytes; at += 2 * BYTES - 4096) {
+		file_flip(seg->path, seg->blocks[0].offset + at, 1);
+		assert_int_equal(single_fill(&s, l, s.lab->pool, NULL), KEDGE_E_DAMAGED);
+		file_flip(seg->path, seg->blocks[0].offset + at, 1);
+	}
+	assert_int_equal(single_fill(&s, l, s.lab->pool, NULL), 0);
+	assert_memory_equal(s.back, s.data, s.bytes);
+	assert_int_equal(truncate(seg->path, (off_t)(9 * BYTES)), 0);
+	assert_int_not_equal(single_fill(&s, l, s.lab->pool, NULL), 0);
+	kedge__lineage_close(l);
+	single_close(&s);
 }
 
 /* An altered bit in a page of any layer is found, and said to be that layer's. */
@@ -352,6 +386,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_any),
 	    cmocka_unit_test(test_more_than_a_cache),
+	    cmocka_unit_test(test_more_than_a_cache_damaged),
 	    cmocka_unit_test(test_each_layer_is_checked),
 	    cmocka_unit_test(test_dead_layers_are_not_read),
 	    cmocka_unit_test(test_ground_that_inherits),
