@@ -233,6 +233,7 @@ static void print_json(struct bench *b)
 	kedge__json_real(o, "place_share", b->stats.place_share);
 	kedge__json_text(o, "bottleneck", kedge__restore_bottleneck(&b->stats));
 	kedge__json_uint(o, "bytes_read", b->stats.bytes_read);
+	kedge__json_uint(o, "bytes_mapped", b->stats.bytes_mapped);
 	kedge__json_uint(o, "record_bytes", b->stored_bytes);
 	kedge__json_real(o, "ratio", kedge__bench_median(b->ratio, b->repeat));
 	kedge__json_real(o, "ratio_lowest", b->ratio[0]);
@@ -255,7 +256,7 @@ static void print_json(struct bench *b)
 
 static void print_text(struct bench *b)
 {
-	char size[KEDGE__TEXT_ROOM], record[KEDGE__TEXT_ROOM], read[KEDGE__TEXT_ROOM];
+	char size[KEDGE__TEXT_ROOM], record[KEDGE__TEXT_ROOM], read[KEDGE__TEXT_ROOM], mapped[KEDGE__TEXT_ROOM];
 
 	printf("version %llu of %s, chunks of %llu bytes, %llu %% changed %s each time; %d threads, median of %llu%s\n",
 	       (unsigned long long)b->versions, kedge__text_bytes(b->size, size), (unsigned long long)b->chunk,
@@ -263,8 +264,9 @@ static void print_text(struct bench *b)
 	       (unsigned long long)b->repeat, b->cold ? ", from storage" : "");
 	if (b->stays)
 		printf("note: files stay in the page cache here, as in a file system in memory\n");
-	printf("record           %s, of which %s are read\n", kedge__text_bytes(b->stored_bytes, record),
-	       kedge__text_bytes(b->stats.bytes_read, read));
+	printf("record           %s, of which %s are read, and of these %s from mapped files\n",
+	       kedge__text_bytes(b->stored_bytes, record), kedge__text_bytes(b->stats.bytes_read, read),
+	       kedge__text_bytes(b->stats.bytes_mapped, mapped));
 	printf("read a full copy %.3f s\n", kedge__bench_median(b->read, b->repeat));
 	printf("restore          %.3f s (the last: open %.3f, resolve %.3f, read and fill %.3f, verify %.3f)\n",
 	       kedge__bench_median(b->restore, b->repeat), b->open_seconds, b->stats.resolve_seconds,

@@ -793,51 +793,6 @@ int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32
 	return rc;
 }
 
-/* Page by page, or all of a block that has none. */
-static bool place_part(const struct kedge__segment *seg, const struct kedge__block_record *b, uint32_t offset,
-		       const uint8_t *from, uint32_t bytes, uint8_t *to, uint64_t pos, struct kedge__sum *sum)
-{
-	const uint8_t *sums;
-	bool same = true;
-
-	if (!kedge__block_has_pages(b))
-		return kedge__copy_checked(to, from, bytes, pos, sum) == b->checksum;
-	sums = seg->sums + (b->first_sum + offset / KEDGE__BLOCK_PAGE) * (size_t)KEDGE__SUM_BYTES;
-	for (uint32_t at = 0; at < bytes; at += KEDGE__BLOCK_PAGE, sums += KEDGE__SUM_BYTES) {
-		uint32_t n = KEDGE__MIN(KEDGE__BLOCK_PAGE, bytes - at);
-
-		same &= kedge__copy_checked(to + at, from + at, n, pos + at, sum) == kedge__get64(sums);
-	}
-	return same;
-}
-
-int kedge__segment_place_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
-			      uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err)
-{
-	if (place_part(seg, &seg->blocks[i], offset, stored, bytes, to, pos, sum))
-		return 0;
-	return kedge__segment_check_part(seg, i, offset, to, bytes, err);
-}
-
-int kedge__segment_take_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
-			     uint32_t bytes, void *to, struct kedge__error *err)
-{
-	const struct kedge__block_record *b = &seg->blocks[i];
-	uint32_t page = kedge__block_has_pages(b) ? KEDGE__BLOCK_PAGE : bytes;
-	const uint8_t *sums = kedge__block_has_pages(b)
-				  ? seg->sums + (b->first_sum + offset / KEDGE__BLOCK_PAGE) * (size_t)KEDGE__SUM_BYTES
-				  : NULL;
-	bool same = true;
-
-	for (uint32_t at = 0; at < bytes; at += page) {
-		uint64_t checksum =
-		    kedge__copy_hashed((uint8_t *)to + at, (const uint8_t *)stored + at, KEDGE__MIN(page, bytes - at));
-
-		same &= checksum == (sums ? kedge__get64(sums + at / page * KEDGE__SUM_BYTES) : b->checksum);
-	}
-	return same ? 0 : kedge__segment_check_part(seg, i, offset, to, bytes, err);
-}
-
 int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, const void *stored,
 				struct kedge__error *err)
 {
