@@ -217,7 +217,7 @@ uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t 
 void kedge__copy_summed(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos, struct kedge__sum *sum);
 /* memcpy(), and the checksum of what was copied. */
 uint64_t kedge__copy_hashed(void *to, const void *from, size_t bytes);
-bool kedge__copy_reads_once(size_t bytes, uint64_t pos); /* kedge__copy_checked() copies what it checked, even if FROM changes meanwhile */
+bool kedge__copy_reads_once(const void *to, size_t bytes, uint64_t pos); /* kedge__copy_checked() copies what it checked, even if FROM changes meanwhile */
 struct kedge__digest kedge__seal(const void *data, size_t bytes);
 
 /* ------------------------------------------------------------------ fs.c

@@ -77,9 +77,10 @@ uint64_t kedge__copy_hashed(void *to, const void *from, size_t bytes)
 	return kedge__checksum(to, bytes);
 }
 
-bool kedge__copy_reads_once(size_t bytes, uint64_t pos)
+/* Where lines do not begin at the same bytes as in the copy, they are loaded twice. */
+bool kedge__copy_reads_once(const void *to, size_t bytes, uint64_t pos)
 {
-	return page_kernel(bytes, pos) != NULL;
+	return (uintptr_t)to % CHECKSUM_LINE == 0 && page_kernel(bytes, pos);
 }
 
 void kedge__copy_summed(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos,

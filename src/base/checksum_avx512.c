@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #include <xxhash.h>
 
-#define LINE   64
+#define LINE   CHECKSUM_LINE
 #define LINES  (CHECKSUM_PAGE / LINE)
 #define BLOCK  ((XXH_SECRET_DEFAULT_SIZE - LINE) / 8) /* lines from one scramble to the next */
 #define INLINE __attribute__((always_inline)) static inline
@@ -113,8 +113,8 @@ INLINE void line_take(struct state *s, size_t i, __m512i data, const uint64_t *k
 }
 
 /* The whole lines of TO begin HEAD bytes after it. What follows soon is fetched to the nearest cache, other things to
- * the next. */
-INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, const uint8_t *ahead, size_t head, uint64_t word,
+ * the next. CUT: a page of the region may end anywhere, not only where a block begins. */
+INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, const uint8_t *ahead, size_t head, uint64_t word, bool cut,
 			  bool check, struct kedge__sum *sum)
 {
 	struct state s = state_init();
@@ -128,6 +128,10 @@ INLINE uint64_t page_copy(uint8_t *to, const uint8_t *from, const uint8_t *ahead
 		for (size_t i = block; i < block + BLOCK; i++) {
 			__m512i data = _mm512_loadu_si512(from + i * LINE);
 
+			if (cut && i != block && (word + (i - block) * 8) % KEDGE_SUM_WORDS == 0) {
+				sum_end(&s, word / KEDGE_SUM_WORDS, sum);
+				keys -= KEDGE_SUM_WORDS;
+			}
 			if (check)
 				_mm_prefetch((const char *)ahead + i * LINE, _MM_HINT_T0);
 			else if (ahead)
@@ -151,26 +155,30 @@ INLINE void ends_copy(uint8_t *to, const uint8_t *from, size_t head)
 	memcpy(to + CHECKSUM_PAGE - (LINE - head), from + CHECKSUM_PAGE - (LINE - head), LINE - head);
 }
 
+#define COPY_PAGE(name, cut, check)                                                                                    \
+	static uint64_t name(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word,                    \
+			     struct kedge__sum *sum)                                                                   \
+	{                                                                                                              \
+		size_t head = (size_t)(-(uintptr_t)to % LINE);                                                         \
+                                                                                                                       \
+		if (!head)                                                                                             \
+			return page_copy(to, from, ahead, 0, word, cut, check, sum);                                   \
+		ends_copy(to, from, head);                                                                             \
+		return page_copy(to, from, ahead, head, word, cut, check, sum);                                        \
+	}
+COPY_PAGE(copy_whole, false, true)
+COPY_PAGE(copy_cut, true, true)
+COPY_PAGE(sum_whole, false, false)
+COPY_PAGE(sum_cut, true, false)
+
 static uint64_t copy_page(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word, struct kedge__sum *sum)
 {
-	size_t head = (size_t)(-(uintptr_t)to % LINE);
-
-	if (!head)
-		return page_copy(to, from, ahead, 0, word, true, sum);
-	ends_copy(to, from, head);
-	return page_copy(to, from, ahead, head, word, true, sum);
+	return (word % (BLOCK * 8) ? copy_cut : copy_whole)(to, from, ahead, word, sum);
 }
 
 static void sum_page(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word, struct kedge__sum *sum)
 {
-	size_t head = (size_t)(-(uintptr_t)to % LINE);
-
-	if (!head) {
-		(void)page_copy(to, from, ahead, 0, word, false, sum);
-		return;
-	}
-	ends_copy(to, from, head);
-	(void)page_copy(to, from, ahead, head, word, false, sum);
+	(void)(word % (BLOCK * 8) ? sum_cut : sum_whole)(to, from, ahead, word, sum);
 }
 
 static uint64_t hash_page(uint8_t *to, const uint8_t *from)

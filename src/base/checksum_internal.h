@@ -6,7 +6,8 @@
 #include "base/base.h"
 
 #define CHECKSUM_PAGE  4096
-#define CHECKSUM_WORDS 128 /* where a page may begin in a region for all to be done at once */
+#define CHECKSUM_LINE  64
+#define CHECKSUM_WORDS 8 /* where a page may begin in a region for all to be done at once */
 
 struct checksum_kernel {
 	uint64_t (*checksum)(const void *data, size_t bytes);

@@ -86,7 +86,7 @@ static bool is_read_once(const struct kedge__filling *f, const struct kedge__rea
 	bool pages = kedge__block_has_pages(&u->segment->blocks[u->block]);
 
 	return (pages ? u->bytes % KEDGE__BLOCK_PAGE == 0 : u->bytes == KEDGE__BLOCK_PAGE) &&
-	       kedge__copy_reads_once(KEDGE__BLOCK_PAGE, (uint64_t)(u->place - f->goals[u->target].data));
+	       kedge__copy_reads_once(u->place, KEDGE__BLOCK_PAGE, (uint64_t)(u->place - f->goals[u->target].data));
 }
 
 uint8_t *kedge__fill_mapped_take(const struct kedge__filling *f, struct kedge__fill_worker *h,
