@@ -34,12 +34,17 @@ static bool segment_suits(struct kedge__fill_mapped *m, const struct kedge__segm
 bool kedge__fill_mapped_suits(const struct kedge__filling *f, struct kedge__fill_mapped *m,
 			      const struct kedge__read_plan_unit *u, size_t count)
 {
+	uint64_t bytes = 0, end = kedge__read_plan_unit_at(&u[count - 1]) + u[count - 1].bytes;
+
 	if (f->worker_count > THREADS)
 		return false;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		if (!unit_suits(f, &u[i]))
 			return false;
-	return segment_suits(m, u->segment);
+		bytes += u[i].bytes;
+	}
+	/* The kernel is asked for each page from the first to the last. */
+	return end - kedge__read_plan_unit_at(u) <= 2 * bytes && segment_suits(m, u->segment);
 }
 
 bool kedge__fill_mapped_wanted(const struct kedge__fill_mapped *m)

@@ -23,8 +23,7 @@ struct prover {
 	const struct kedge__proof *proof;
 	const struct kedge__segment *top;
 	const struct kedge__extent_tape *map;
-	const struct kedge__region_record *
-	    *old; /* one per region: the parent's in the same slot and by the same rule, or NULL */
+	const struct kedge__region_record **old; /* one per region: the parent's in that slot, by that rule, or NULL */
 	struct kedge__region_sum *sums;
 	KEDGE__ARRAY(struct item) items;
 	struct worker *workers;
