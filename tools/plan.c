@@ -11,12 +11,26 @@ struct tool {
 	bool bars, json;
 };
 
-/* One level: the plan that remains if only the top level is used. */
+/* One level: what remains if only the top level is used. */
+static struct kedge__levels top_level(const struct kedge__levels *all)
+{
+	int top = all->count - 1;
+
+	return (struct kedge__levels){1, {kedge__levels_rate(all)}, {all->cost[top]}, {all->restart[top]}};
+}
+
+/* What blocks the job if the top level is written in the background. */
+static struct kedge__levels blocking_levels(const struct kedge__levels *all)
+{
+	struct kedge__levels lv = *all;
+
+	lv.cost[lv.count - 1] = lv.cost[lv.count - 2];
+	return lv;
+}
+
 static int top_only(const struct kedge__machine *m, struct kedge__sync_plan *out, struct kedge__error *err)
 {
-	const struct kedge__levels *all = &m->async.levels;
-	int top = all->count - 1;
-	struct kedge__levels lv = {1, {kedge__levels_rate(all)}, {all->cost[top]}, {all->restart[top]}};
+	struct kedge__levels lv = top_level(&m->async.levels);
 
 	return kedge__sync_best(&lv, out, err);
 }
@@ -128,16 +142,18 @@ static void print_machine(const struct report *r)
 	printf("the job computes for %s\n\n", duration(r->machine->work, a));
 }
 
-static void plan_row(struct kedge__table *t, const char *what, double interval, const char *pattern, double efficiency,
-		     double work)
+/* What a model finds for a job that cannot finish is no advice. LV: NULL without checkpoints, when it ends some day. */
+static void plan_row(struct kedge__table *t, const char *what, const struct kedge__levels *lv, double interval,
+		     const char *pattern, double efficiency, double work)
 {
-	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM];
+	char a[KEDGE__TEXT_ROOM], b[KEDGE__TEXT_ROOM], text[256];
+	bool never = lv && kedge__levels_verdict(lv, efficiency, text, sizeof(text));
 
 	kedge__table_add(t, "%s", what);
-	kedge__table_add(t, "%s", isinf(interval) ? "-" : duration(interval, a));
-	kedge__table_add(t, "%s", pattern);
+	kedge__table_add(t, "%s", never || isinf(interval) ? "-" : duration(interval, a));
+	kedge__table_add(t, "%s", never ? "-" : pattern);
 	kedge__table_add(t, efficiency < 1e-3 ? "%.2e" : "%.4f", efficiency);
-	kedge__table_add(t, "%s", duration(work / efficiency, b));
+	kedge__table_add(t, "%s", never ? "never" : duration(work / efficiency, b));
 }
 
 static void sync_pattern(const struct report *r, char *out, size_t room)
@@ -193,7 +209,6 @@ static void print_settings(const struct report *r)
 static void print_notes(const struct report *r)
 {
 	const struct kedge__async *as = &r->machine->async;
-	struct kedge__levels blocking = as->levels;
 	bool sync, async = false;
 
 	printf("\n");
@@ -203,7 +218,8 @@ static void print_notes(const struct report *r)
 		printf("level-1 checkpoints cost nothing: take them as often as the program can\n");
 	sync = print_note(&as->levels, "synchronous", r->plans.sync.expect.efficiency);
 	if (r->plans.has_async) {
-		blocking.cost[blocking.count - 1] = blocking.cost[blocking.count - 2];
+		struct kedge__levels blocking = blocking_levels(&as->levels);
+
 		async = print_note(&blocking, "asynchronous", r->plans.async.expect.efficiency);
 		if (sync || async)
 			printf("asynchronous checkpointing is %.3f times as efficient as synchronous\n",
@@ -217,6 +233,8 @@ static void print_notes(const struct report *r)
 
 static void print_report(const struct report *r)
 {
+	const struct kedge__levels *lv = &r->machine->async.levels;
+	struct kedge__levels top = top_level(lv);
 	double work = r->machine->work;
 	char pattern[256];
 	struct kedge__table t;
@@ -229,13 +247,16 @@ static void print_report(const struct report *r)
 	kedge__table_add(&t, "efficiency");
 	kedge__table_add(&t, "expected run time");
 	sync_pattern(r, pattern, sizeof(pattern));
-	plan_row(&t, "synchronous", r->plans.sync.interval, pattern, r->plans.sync.expect.efficiency, work);
+	plan_row(&t, "synchronous", lv, r->plans.sync.interval, pattern, r->plans.sync.expect.efficiency, work);
 	if (r->plans.has_async) {
+		struct kedge__levels blocking = blocking_levels(lv);
+
 		async_pattern(r, pattern, sizeof(pattern));
-		plan_row(&t, "asynchronous", r->plans.async.interval, pattern, r->plans.async.expect.efficiency, work);
-		plan_row(&t, "top level alone", r->single.interval, "-", r->single.expect.efficiency, work);
+		plan_row(&t, "asynchronous", &blocking, r->plans.async.interval, pattern,
+			 r->plans.async.expect.efficiency, work);
+		plan_row(&t, "top level alone", &top, r->single.interval, "-", r->single.expect.efficiency, work);
 	}
-	plan_row(&t, "none", INFINITY, "-", work / r->bare, work);
+	plan_row(&t, "none", NULL, INFINITY, "-", work / r->bare, work);
 	kedge__table_print(&t, stdout);
 	print_notes(r);
 }
@@ -288,14 +309,14 @@ static json_t *sync_json(const struct kedge__levels *lv, const struct kedge__syn
 static void print_json(const struct report *r)
 {
 	const struct kedge__levels *lv = &r->machine->async.levels;
-	struct kedge__levels blocking = *lv;
 	double work = r->machine->work;
 	json_t *o = kedge__json_object(), *async, *bare = kedge__json_object();
 
 	kedge__json_set(o, "machine", machine_json(r));
 	kedge__json_set(o, "synchronous", sync_json(lv, &r->plans.sync, work));
 	if (r->plans.has_async) {
-		blocking.cost[lv->count - 1] = lv->cost[lv->count - 2];
+		struct kedge__levels blocking = blocking_levels(lv);
+
 		async = plan_json(&blocking, r->plans.async.interval, r->plans.async.expect.efficiency, work);
 		kedge__json_uint(async, "segments", r->plans.async.segments);
 		kedge__json_uint(async, "incomplete", r->plans.async.incomplete);

@@ -34,6 +34,7 @@ rm -r prefix
 # a job that cannot finish is said to be one, and why
 expect 0 kedge plan --mtbf 60s --costs 72.5
 printed 'synchronous: the job cannot finish: a failure comes every 60 s on average, but even the cheapest checkpoint takes 72.5 s'
+grep -q '^synchronous  *-  *-  .* never$' out || fail "an interval for a job that cannot finish: $(cat out)"
 expect 0 kedge plan --mtbf 60s --costs 72.5 --json
 equal feasible false
 # and nothing is recommended for it
