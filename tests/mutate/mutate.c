@@ -64,6 +64,21 @@ static bool read_region(struct round *r, kedge_t *k, uint64_t version, const cha
 	return rc == 0;
 }
 
+/* Whether all regions that VERSION has could be had: a name may have been changed, too. */
+static bool read_version(struct round *r, kedge_t *k, uint64_t version, const char *when)
+{
+	struct kedge_region_entry *list;
+	bool all = true;
+	size_t n;
+
+	if (kedge_regions(k, version, &list, &n) != 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		all &= read_region(r, k, version, list[i].name, when);
+	kedge_free(list);
+	return all;
+}
+
 /* Of all versions that are LISTED: one bit each whose regions could all be had. */
 static uint64_t read_all(struct round *r, const char *when, uint64_t *listed)
 {
@@ -77,10 +92,8 @@ static uint64_t read_all(struct round *r, const char *when, uint64_t *listed)
 		return 0;
 	if (kedge_versions(k, &list, &n) == 0) {
 		for (size_t i = 0; i < n; i++) {
-			bool all = true;
+			bool all = read_version(r, k, list[i].version, when);
 
-			for (size_t j = 0; j < WORLD_REGIONS; j++)
-				all &= read_region(r, k, list[i].version, region_names[j], when);
 			if (list[i].version >= 64)
 				continue;
 			*listed |= UINT64_C(1) << list[i].version;
