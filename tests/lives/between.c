@@ -305,15 +305,35 @@ static bool one_past(const struct model *m, int level)
 	return m->top != MODEL_NONE;
 }
 
+/* VERSION is there, and belongs to the present history, as far as is known. */
+static bool is_known(const struct model *m, int level, uint64_t version)
+{
+	for (int i = 0; i < m->count; i++)
+		if (m->nodes[i].version == version && m->nodes[i].sure[level] && model_has(m, m->top, i))
+			return true;
+	return false;
+}
+
+/* Others that are there: a job that was killed had no time to remove what it had abandoned, and another level than that
+ * of the later run does not know that it was. They count when it comes to how many are kept. */
+static uint64_t others(const struct model *m, const struct kedge__catalog *cat, int level)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < kedge__catalog_count(cat); i++)
+		count += !is_known(m, level, kedge__catalog_at(cat, i)->version);
+	return count;
+}
+
 static void gc(struct walk *w, struct kedge__catalog *cat, int level)
 {
 	struct kedge__gc_report report = {0};
-	uint64_t keep = 1 + draw_below(&w->state, 3);
+	uint64_t keep = 1 + draw_below(&w->state, 3), besides = others(model(w), cat, level);
 
 	(void)kedge__gc(cat, keep, false, &report, NULL);
 	kedge__gc_report_done(&report);
-	if (one_past(model(w), level))
-		model_keep(model(w), level, model(w)->top, keep);
+	if (one_past(model(w), level) && besides < keep)
+		model_keep(model(w), level, model(w)->top, keep - besides);
 	else
 		model_unsure(model(w), level);
 	walk_say(w, "gc of L%d, keep %llu", level + 1, (unsigned long long)keep);

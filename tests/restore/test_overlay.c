@@ -8,8 +8,10 @@
 #define PLACES 32          /* that changed lately */
 #ifdef __SANITIZE_THREAD__ /* ten times slower */
 #define PLANS 20
+#define FLIPS 1
 #else
 #define PLANS 100
+#define FLIPS 4
 #endif
 
 struct world {
@@ -272,7 +274,7 @@ static void test_more_than_a_cache_damaged(void **state)
 	large_open(&s, false);
 	l = lab_open(s.lab, 2);
 	seg = kedge__lineage_segment(l, 0);
-	for (uint64_t at = 77; at < s.bytes; at += 5 * BYTES - 4096) {
+	for (uint64_t at = 77; at < FLIPS * 4 * BYTES; at += 4 * BYTES - 4096) {
 		file_flip(seg->path, seg->blocks[0].offset + at, 1);
 		assert_int_equal(single_fill(&s, l, s.lab->pool, NULL), KEDGE_E_DAMAGED);
 		file_flip(seg->path, seg->blocks[0].offset + at, 1);
