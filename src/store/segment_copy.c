@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts of blocks without a codec that are checked as they are copied: page by page, or all of a block that has none.
- * What was copied is looked at again to say what is wrong with it, because the original may have changed meanwhile. */
+ * To say what is wrong, the copy is checked once more: the original may be another by then. */
 #include "store/internal.h"
 
 struct part {
