@@ -22,7 +22,8 @@ threaded='pipeline reduce store restore job'
 mkdir -p "$KEDGE_BUILD_ROOT"
 notes=$(mktemp -d "$KEDGE_BUILD_ROOT/check.XXXXXX")
 memory=
-trap 'rm -rf "$notes" "$memory"' EXIT
+in_memory=
+trap 'rm -rf "$notes" "$memory" "$in_memory"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 : >"$notes/table"
@@ -74,21 +75,29 @@ count() { # NAME, with the output of ctest in $notes/log
 	failures=$((failures + failed))
 }
 
+tests() { # NAME TITLE [CTEST-ARGUMENT...]: those of build NAME, a line with TITLE of the summary
+	name=$1
+	title=$2
+	shift 2
+	echo "== $KEDGE_BUILD_ROOT/$name: tests${memory:+, with their files in memory}"
+	{
+		${memory:+env "TMPDIR=$memory"} $fixed ctest --test-dir "$KEDGE_BUILD_ROOT/$name" --output-on-failure \
+			--no-label-summary --no-tests=error "$@" 2>&1 || :
+	} | tee "$notes/log"
+	count "$title"
+}
+
 check() { # NAME SANITIZERS TARGETS [CTEST-ARGUMENT...]
 	name=$1
 	sanitizers=$2
 	targets=$3
 	shift 3
-	if ! build "$name" "$targets" "-DKEDGE_SANITIZE=$sanitizers"; then
+	if build "$name" "$targets" "-DKEDGE_SANITIZE=$sanitizers"; then
+		tests "$name" "$name" "$@"
+	else
 		give_up "$name" 'the build'
-		return
+		return 1
 	fi
-	echo "== $KEDGE_BUILD_ROOT/$name: tests"
-	{
-		${memory:+env "TMPDIR=$memory"} $fixed ctest --test-dir "$KEDGE_BUILD_ROOT/$name" --output-on-failure \
-			--no-label-summary --no-tests=error "$@" 2>&1 || :
-	} | tee "$notes/log"
-	count "$name"
 }
 
 # With sanitizers the files of tests are in memory, where there is room for them: what a disk does differently the plain build sees.
@@ -107,14 +116,20 @@ fi
 labels=$(echo "$threaded" | tr ' ' '|')
 units=$(for stage in $threaded; do echo "unit_tests_$stage"; done)
 check thread thread "$units" -L "^($labels)\$" -LE mpi \
-	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record|oracle)|store/test_(fault|damage)|restore/test_verify|job/test_device_restore|job/test_keep|job/test_device_faults|job/test_growth|job/test_race|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$'
+	-E '^(reduce/test_(large|gpu_finder|gpu_pack|bounds|resolve|cases|record|oracle)|store/test_(fault|damage)|restore/test_verify|job/test_device_restore|job/test_keep|job/test_device_faults|job/test_growth|job/test_race|job/test_retention.*|job/test_no_hang_(open|protect|restart|l2_.*))$' || :
 fixed=
 # Programs under mpirun run one at a time: of VELOC's, one has all threads. Benchmarks and large sizes show nothing new here,
 # nor does every walk.
-check address address,undefined '' -E '^(lives/walks-[26]001$|compat/veloc-(run-|bench|api-(1-|2-sync|2-async|2-copy-single))|cli/bench|job/test_growth)'
-rm -rf "$memory"
+check address address,undefined '' -E '^(lives/walks-[26]001$|compat/veloc-(run-|bench|api-(1-|2-sync|2-async|2-copy-single))|cli/bench|job/test_growth)' || :
+# In the plain build every call fails once, in thousands of small stores that are made and removed: a disk's file system takes three times
+# as long for that, and has nothing to add.
+failing='^(job/test_(no_hang_.*|device_faults)|store/test_fault)$'
+in_memory=$memory
 memory=
-check plain '' ''
+if check plain '' '' ${in_memory:+-E "$failing"} && [ "$in_memory" ]; then
+	memory=$in_memory
+	tests plain 'in memory' -R "$failing"
+fi
 
 echo
 echo '== summary'

@@ -2,7 +2,8 @@
 # check.sh tries all builds whatever fails, and ends with one summary and a status that says whether anything failed.
 set -eu
 
-# A system made of stubs: `script/NAME` is what ctest prints of build NAME; a file `broken` names a build that fails.
+# A system made of stubs: `script/NAME` is what ctest prints of build NAME, and `script/few` of some tests by name; a file
+# `broken` names a build that fails, and `room` says how much of memory files may take.
 mkdir -p bin tree/scripts script
 cp "$KEDGE_SOURCE/scripts/check.sh" tree/scripts/
 stub() { # NAME, with its body on standard input
@@ -18,9 +19,16 @@ case \$2 in
 esac
 END
 stub ctest <<END
-echo "\$2" >>"$PWD/calls"
-cat "$PWD/script/\$(basename "\$2")"
-! grep -q '(Failed)' "$PWD/script/\$(basename "\$2")"
+script=\$(basename "\$2")
+case " \$* " in
+*' -R '*) script=few ;;
+esac
+echo "\$script \${TMPDIR-}" >>"$PWD/calls"
+cat "$PWD/script/\$script"
+! grep -q '(Failed)' "$PWD/script/\$script"
+END
+stub df <<END
+printf 'a\nb c d %s\n' "\$(cat "$PWD/room")"
 END
 stub nproc <<'END'
 echo 2
@@ -44,6 +52,7 @@ ends() { # the last line
 }
 
 echo none >broken
+echo 0 >room
 good 10 >script/thread
 good 20 >script/address
 good 30 >script/plain
@@ -51,6 +60,26 @@ run 0
 ends '100% tests passed, 0 tests failed out of 60'
 line 'plain            30        0        0'
 [ "$(wc -l <calls)" -eq 3 ]
+
+# Where there is room in memory, files of the plain build are there for some tests alone.
+if [ -d /dev/shm ]; then
+	echo 9000000 >room
+	good 5 >script/few
+	run 0
+	ends '100% tests passed, 0 tests failed out of 65'
+	line 'in memory         5        0        0'
+	grep -q '^thread /dev/shm/' calls
+	[ "$(sed -n 's/^plain //p' calls)" = "${TMPDIR-}" ]
+	grep -q '^few /dev/shm/' calls
+	[ "$(wc -l <calls)" -eq 4 ]
+	memory=$(sed -n 's/^few //p' calls)
+	[ ! -e "$memory" ] || { echo "left behind: $memory"; exit 1; }
+	echo plain >broken
+	run 1
+	[ "$(wc -l <calls)" -eq 2 ]
+	echo none >broken
+	echo 0 >room
+fi
 
 # Tests that fail in the first run and are skipped in the second: the third is run all the same.
 cat >script/thread <<'END'
