@@ -129,7 +129,8 @@ bool kedge__file_map_suits(int fd);
 /* BYTES bytes of it from FROM on, a multiple of the page size; NULL: not to be had. There may be fewer in the file. */
 const uint8_t *kedge__file_map(int fd, uint64_t from, size_t bytes);
 void kedge__file_unmap(const uint8_t *at, size_t bytes); /* accepts NULL */
-bool kedge__file_map_is_there(const uint8_t *at, size_t bytes); /* all of it is in memory at this moment: it may be touched */
+/* Where BYTES bytes of FD from FROM on are mapped, AT, all of them are in memory at this moment: they may be touched. */
+bool kedge__file_map_is_there(int fd, uint64_t from, const uint8_t *at, size_t bytes);
 
 /* ------------------------------------------------------------------ log.c */
 
@@ -237,6 +238,9 @@ int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /*
 int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err);
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
+/* FIRST, and DATA behind it, at once. */
+int kedge__fs_pwrite_two(int fd, const void *first, size_t first_bytes, const void *data, size_t bytes, uint64_t at, const char *path,
+			 struct kedge__error *err);
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);

@@ -12,7 +12,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define ASKED 512 /* pages at once */
+#define HUGE  ((uintptr_t)2 << 20) /* what one entry of a page table maps, where the page cache has it in one piece */
+#define ASKED 512                  /* pages at once, at most */
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -42,22 +43,47 @@ void kedge__file_unmap(const uint8_t *at, size_t bytes)
 		(void)munmap((void *)(uintptr_t)at, bytes);
 }
 
-bool kedge__file_map_is_there(const uint8_t *at, size_t bytes)
+/* All of the pages from AT on. */
+static bool are_there(const uint8_t *at, size_t bytes, size_t page)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (uintptr_t)at % page;
-	unsigned char there[ASKED];
+	unsigned char there[ASKED], all = 1;
 
-	bytes += skip;
-	at -= skip;
 	for (size_t n; bytes; at += n, bytes -= n) {
-		unsigned char all = 1;
-
 		n = KEDGE__MIN(bytes, ASKED * page);
 		if (mincore((void *)(uintptr_t)at, n, there) != 0)
 			return false;
 		for (size_t i = 0; i < (n + page - 1) / page; i++)
 			all &= there[i];
 		if (!(all & 1))
+			return false;
+	}
+	return true;
+}
+
+/* A piece of the cache may go on behind the end of a file that was cut, where nobody may touch it. */
+static bool is_long(int fd, uint64_t end)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size >= 0 && (uint64_t)st.st_size >= end;
+}
+
+/* The kernel looks for each page in the cache, unless it is mapped already. Touching the first one maps all that is in
+ * one piece with it. */
+bool kedge__file_map_is_there(int fd, uint64_t from, const uint8_t *at, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (uintptr_t)at % page;
+
+	if (!is_long(fd, from + bytes))
+		return false;
+	bytes += skip;
+	at -= skip;
+	for (size_t n; bytes; at += n, bytes -= n) {
+		n = KEDGE__MIN(bytes, HUGE - (uintptr_t)at % HUGE);
+		if (!are_there(at, 1, page))
+			return false;
+		(void)*(const volatile uint8_t *)at;
+		if (!are_there(at, n, page))
 			return false;
 	}
 	return true;

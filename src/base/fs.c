@@ -222,19 +222,52 @@ bool kedge__fs_direct(int fd, bool on, const char *path)
 	return false;
 }
 
+/* ------------------------------------------------------------------ pieces */
+
+static size_t vector_bytes(const struct iovec *at, size_t n)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += at[i].iov_len;
+	return bytes;
+}
+
+/* *TO and *N without the first BYTES bytes, and without pieces that have none. */
+static void vector_skip(struct iovec **to, size_t *n, size_t bytes)
+{
+	while (*n && bytes >= (*to)->iov_len) {
+		bytes -= (*to)->iov_len;
+		++*to;
+		--*n;
+	}
+	if (*n) {
+		(*to)->iov_base = (char *)(*to)->iov_base + bytes;
+		(*to)->iov_len -= bytes;
+	}
+}
+
 /* ------------------------------------------------------------------ write */
 
 /* AT of NO_OFFSET: at the position of the descriptor. */
 #define NO_OFFSET UINT64_MAX
 
-static ssize_t write_once(int fd, const void *data, size_t bytes, uint64_t at)
-{
-	ssize_t n;
+#define WRITE_PIECES 2 /* at most, of one call */
 
+/* The first BYTES bytes of N pieces. */
+static ssize_t write_once(int fd, const struct iovec *from, size_t n, size_t bytes, uint64_t at)
+{
+	struct iovec part[WRITE_PIECES];
+	ssize_t done;
+
+	for (size_t i = 0; i < n; i++) {
+		part[i] = (struct iovec){from[i].iov_base, KEDGE__MIN(from[i].iov_len, bytes)};
+		bytes -= part[i].iov_len;
+	}
 	do
-		n = at == NO_OFFSET ? write(fd, data, bytes) : pwrite(fd, data, bytes, (off_t)at);
-	while (n < 0 && errno == EINTR);
-	return n;
+		done = at == NO_OFFSET ? writev(fd, part, (int)n) : pwritev(fd, part, (int)n, (off_t)at);
+	while (done < 0 && errno == EINTR);
+	return done;
 }
 
 size_t kedge__fs_fault_part(bool direct, size_t bytes, size_t part)
@@ -244,8 +277,8 @@ size_t kedge__fs_fault_part(bool direct, size_t bytes, size_t part)
 	return KEDGE__MIN(KEDGE__MAX(part / KEDGE__FS_DIRECT * KEDGE__FS_DIRECT, KEDGE__FS_DIRECT), bytes);
 }
 
-/* One write call and its fault point. */
-static ssize_t write_faulty(int fd, const void *data, size_t bytes, uint64_t at)
+/* One write call of all of N pieces, BYTES together, and its fault point. */
+static ssize_t write_faulty(int fd, const struct iovec *from, size_t n, size_t bytes, uint64_t at)
 {
 	switch (kedge__fault_point()) {
 	case KEDGE__FAULT_EIO:
@@ -255,40 +288,44 @@ static ssize_t write_faulty(int fd, const void *data, size_t bytes, uint64_t at)
 		errno = ENOSPC;
 		return -1;
 	case KEDGE__FAULT_CUT:
-		(void)!write_once(fd, data, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, bytes / 2), at);
+		(void)!write_once(fd, from, n, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, bytes / 2), at);
 		kedge__fault_die();
 		break;
 	case KEDGE__FAULT_SHORT:
-		return write_once(fd, data, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, 1), at);
+		return write_once(fd, from, n, kedge__fs_fault_part(kedge__fs_is_direct(fd), bytes, 1), at);
 	case KEDGE__FAULT_NONE:
 		break;
 	}
-	return write_once(fd, data, bytes, at);
+	return write_once(fd, from, n, bytes, at);
 }
 
-static int write_all(int fd, const char *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
+static int write_all(int fd, struct iovec *from, size_t n, uint64_t at, const char *path, struct kedge__error *err)
 {
-	while (bytes) {
-		ssize_t n = write_faulty(fd, data, bytes, at);
+	size_t bytes = vector_bytes(from, n);
 
-		if (n < 0 && errno == EINVAL && kedge__fs_is_direct(fd)) {
+	while (bytes) {
+		ssize_t done = write_faulty(fd, from, n, bytes, at);
+
+		if (done < 0 && errno == EINVAL && kedge__fs_is_direct(fd)) {
 			kedge__fs_direct_refused(fd, path);
 			continue;
 		}
 		/* A write that takes nothing and names no reason: going on could go on for ever. */
-		if (n <= 0)
-			return fail(err, n < 0 ? errno : EIO, "write", path);
-		data += n;
-		bytes -= (size_t)n;
+		if (done <= 0)
+			return fail(err, done < 0 ? errno : EIO, "write", path);
+		vector_skip(&from, &n, (size_t)done);
+		bytes -= (size_t)done;
 		if (at != NO_OFFSET)
-			at += (uint64_t)n;
+			at += (uint64_t)done;
 	}
 	return 0;
 }
 
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err)
 {
-	return write_all(fd, data, bytes, NO_OFFSET, path, err);
+	struct iovec from = {(void *)(uintptr_t)data, bytes};
+
+	return write_all(fd, &from, 1, NO_OFFSET, path, err);
 }
 
 static bool fits_off_t(uint64_t at, uint64_t bytes)
@@ -298,9 +335,18 @@ static bool fits_off_t(uint64_t at, uint64_t bytes)
 
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
 {
-	if (!fits_off_t(at, bytes))
+	return kedge__fs_pwrite_two(fd, NULL, 0, data, bytes, at, path, err);
+}
+
+int kedge__fs_pwrite_two(int fd, const void *first, size_t first_bytes, const void *data, size_t bytes, uint64_t at,
+			 const char *path, struct kedge__error *err)
+{
+	struct iovec from[WRITE_PIECES] = {{(void *)(uintptr_t)first, first_bytes}, {(void *)(uintptr_t)data, bytes}};
+	size_t skip = first_bytes ? 0 : 1;
+
+	if (!fits_off_t(at, first_bytes + bytes))
 		return fail(err, EFBIG, "write", path);
-	return write_all(fd, data, bytes, at, path, err);
+	return write_all(fd, from + skip, WRITE_PIECES - skip, at, path, err);
 }
 
 static int append_text(const char *path, const char *text, struct kedge__error *err)
@@ -340,26 +386,10 @@ int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *p
 	return kedge__fs_preadv(fd, &to, 1, at, path, err);
 }
 
-/* *TO and *N without the first BYTES bytes, and without pieces that have none. */
-static void vector_skip(struct iovec **to, size_t *n, size_t bytes)
-{
-	while (*n && bytes >= (*to)->iov_len) {
-		bytes -= (*to)->iov_len;
-		++*to;
-		--*n;
-	}
-	if (*n) {
-		(*to)->iov_base = (char *)(*to)->iov_base + bytes;
-		(*to)->iov_len -= bytes;
-	}
-}
-
 int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char *path, struct kedge__error *err)
 {
-	size_t bytes = 0;
+	size_t bytes = vector_bytes(to, n);
 
-	for (size_t i = 0; i < n; i++)
-		bytes += to[i].iov_len;
 	vector_skip(&to, &n, 0);
 	if (n && kedge__fault_read())
 		return fail(err, EIO, "read", path);

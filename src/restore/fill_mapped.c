@@ -16,8 +16,9 @@
 
 static bool unit_suits(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
 {
-	return u->place && u->segment->blocks[u->block].codec == KEDGE__CODEC_NONE &&
-	       kedge__fill_sum_suits(f, u->target, (uint64_t)(u->place - f->goals[u->target].data), u->bytes);
+	return u->segment->blocks[u->block].codec == KEDGE__CODEC_NONE &&
+	       (!u->place ||
+		kedge__fill_sum_suits(f, u->target, (uint64_t)(u->place - f->goals[u->target].data), u->bytes));
 }
 
 /* Asked once, because batches of a segment follow each other. */
@@ -80,7 +81,8 @@ const uint8_t *kedge__fill_mapped_at(struct kedge__fill_mapped *m, const struct 
 	uint64_t from = m->segment->start + kedge__read_plan_unit_at(u);
 	uint64_t to = m->segment->start + kedge__read_plan_unit_at(&u[count - 1]) + u[count - 1].bytes;
 
-	if (!window_move(m, from, to) || !kedge__file_map_is_there(m->at + (from - m->from), to - from))
+	if (!window_move(m, from, to) ||
+	    !kedge__file_map_is_there(m->segment->fd, from, m->at + (from - m->from), to - from))
 		return NULL;
 	return m->at + (from - m->from);
 }

@@ -185,6 +185,16 @@ static int unit_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	return rc;
 }
 
+/* Check a unit of pieces, which is mapped AT, and copy it to memory of the thread on the way. */
+static int unit_take(struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u, uint8_t **at,
+		     struct kedge__error *err)
+{
+	const uint8_t *mapped = *at;
+
+	*at = h->stored;
+	return kedge__segment_take_part(u->segment, u->block, u->offset, mapped, u->bytes, h->stored, err);
+}
+
 /* Ground with newer literals: these are put over it here, and all of it goes to its place, while what is AHEAD is
  * fetched. */
 static int unit_overlay(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
@@ -467,11 +477,13 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 
 		if (is_packed(&u[i]))
 			continue;
-		if (h->from_map && !overlaid)
-			h->at[i] = kedge__fill_mapped_take(f, h, &u[i], h->at[i]);
 		if (overlaid)
 			rc = unit_overlay(f, h, &u[i], h->at[i], h->from_map && i + 1 < count ? h->at[i + 1] : NULL,
 					  &bad, err);
+		else if (h->from_map && !u[i].place)
+			rc = unit_take(h, &u[i], &h->at[i], err);
+		else if (h->from_map)
+			rc = unit_carry(f, h, &u[i], kedge__fill_mapped_take(f, h, &u[i], h->at[i]), err);
 		else
 			rc = (carried ? unit_carry : unit_check)(f, h, &u[i], h->at[i], err);
 		if (!rc) {
@@ -484,12 +496,14 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	return rc;
 }
 
-static size_t part_end(const struct kedge__read_plan_unit *u, size_t first, size_t count)
+/* Of mapped pieces, one unit at a time is in memory of the thread. */
+static size_t part_end(const struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u, size_t first,
+		       size_t count)
 {
 	uint64_t bytes = 0;
 	size_t i = first;
 
-	while (i < count && (i == first || bytes < PART_BYTES))
+	while (i < count && (i == first || (bytes < PART_BYTES && (!h->from_map || u[i - 1].place))))
 		bytes += u[i++].bytes;
 	return i;
 }
@@ -503,7 +517,7 @@ static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, con
 	int rc = 0;
 
 	for (size_t first = 0, end; first < count && !rc; first = end) {
-		end = part_end(u, first, count);
+		end = part_end(h, u, first, count);
 		rc = part_check(f, h, u, first, end, count, err);
 		checked = kedge__clock_seconds();
 		h->decoding += checked - start;

@@ -17,7 +17,7 @@
 #define CACHED_GROUP (UINT64_C(512) << 10) /* stays in the cache of a core, with the pages that it is written to */
 #define RUN_BYTES    (UINT64_C(8) << 20)   /* is written at once where other threads hash meanwhile */
 #define STEP_BYTES   (UINT64_C(8) << 10)   /* stays in the innermost one */
-#define TELL_BYTES   KEDGE__IO_BUFFER      /* whoever follows the writer is told no more often */
+#define TELL_BYTES   (UINT64_C(1) << 20)   /* whoever follows the writer is told no more often */
 
 struct start { /* of a block, in the list of literals */
 	size_t literal;

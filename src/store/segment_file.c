@@ -2,7 +2,8 @@
 /*
  * A segment file until it has its final name. Bytes are written in large pieces, in one of two ways:
  *
- *  - through the page cache by pwrite: small appends are buffered, large ones are written in place;
+ *  - through the page cache by pwrite: small appends are buffered, large ones are written in place, together with what
+ * was buffered, up to where the next write begins best;
  *  - from aligned slots into which everything is copied, if writes bypass the page cache (O_DIRECT), or if several of
  * them are in flight (io_uring) while the next slot is filled.
  *
@@ -19,6 +20,9 @@
 
 #define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written in place */
 #define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces, and that storage gets */
+#define FOLIO_MOST  (UINT64_C(2) << 20)   /* of memory, that the page cache has for bytes of a file, */
+#define FOLIO_LEAST (UINT64_C(64) << 10)  /* and those that are worth a copy of the rest, */
+#define REST_SHARE  16                    /* if it is no more than one of so many bytes */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, struct kedge__error *err)
@@ -33,9 +37,15 @@ static int make_paths(struct kedge__segment_file *file, const struct kedge__cata
 
 /* ------------------------------------------------------------------ ways to its file */
 
+/* What one call writes: bytes that were staged, and more behind them. */
+struct kedge__segment_piece {
+	const uint8_t *staged, *data;
+	size_t staged_bytes, bytes;
+};
+
 struct kedge__segment_way { /* in this order; undo() instead of name(), or after it */
 	int (*create)(struct kedge__segment_file *file, struct kedge__error *err);
-	int (*write)(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err);
+	int (*write)(struct kedge__segment_file *file, const struct kedge__segment_piece *p, struct kedge__error *err);
 	int (*sync)(struct kedge__segment_file *file, struct kedge__error *err);
 	int (*name)(struct kedge__segment_file *file, struct kedge__error *err);
 	void (*undo)(struct kedge__segment_file *file);
@@ -57,12 +67,13 @@ static int create_here(struct kedge__segment_file *file, struct kedge__error *er
 	return kedge__file_create_in(file->dir, file->tmp, &file->fd, err);
 }
 
-static int write_here(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+static int write_here(struct kedge__segment_file *file, const struct kedge__segment_piece *p, struct kedge__error *err)
 {
-	int rc = kedge__fs_pwrite(file->fd, data, bytes, file->berth.start + file->written, file->tmp, err);
+	int rc = kedge__fs_pwrite_two(file->fd, p->staged, p->staged_bytes, p->data, p->bytes,
+				      file->berth.start + file->written, file->tmp, err);
 
 	if (!rc)
-		hasten(file, file->written + bytes);
+		hasten(file, file->written + p->staged_bytes + p->bytes);
 	return rc;
 }
 
@@ -95,9 +106,13 @@ static int create_there(struct kedge__segment_file *file, struct kedge__error *e
 				    &file->carried, err);
 }
 
-static int write_there(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+static int write_there(struct kedge__segment_file *file, const struct kedge__segment_piece *p, struct kedge__error *err)
 {
-	return file->carrier->append(file->carried, data, bytes, err);
+	int rc = p->staged_bytes ? file->carrier->append(file->carried, p->staged, p->staged_bytes, err) : 0;
+
+	if (!rc && p->bytes)
+		rc = file->carrier->append(file->carried, p->data, p->bytes, err);
+	return rc;
 }
 
 static int sync_there(struct kedge__segment_file *file, struct kedge__error *err)
@@ -227,21 +242,26 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 
 /* ------------------------------------------------------------------ write */
 
+/* What is staged, and BYTES of DATA. */
 static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
 {
-	double start;
 	int rc = 0;
 
-	while (bytes && !rc) {
-		size_t piece = KEDGE__MIN(bytes, PIECE_BYTES);
+	while ((file->staged || bytes) && !rc) {
+		struct kedge__segment_piece p = {.staged = file->slots[file->slot],
+						 .staged_bytes = file->staged,
+						 .data = data,
+						 .bytes = KEDGE__MIN(bytes, PIECE_BYTES)};
+		double start;
 
-		kedge__bucket_take(file->bucket, (double)piece);
+		kedge__bucket_take(file->bucket, (double)(p.staged_bytes + p.bytes));
 		start = kedge__clock_seconds();
-		rc = file->way->write(file, data, piece, err);
-		file->written += piece;
+		rc = file->way->write(file, &p, err);
+		file->staged = 0;
+		file->written += p.staged_bytes + p.bytes;
 		file->write_seconds += kedge__clock_seconds() - start;
-		data += piece;
-		bytes -= piece;
+		data += p.bytes;
+		bytes -= p.bytes;
 	}
 	return rc;
 }
@@ -274,8 +294,7 @@ static int slot_out(struct kedge__segment_file *file, struct kedge__error *err)
 		kedge__bucket_take(file->bucket, (double)bytes);
 		return slot_submit(file, err);
 	}
-	file->staged = 0;
-	return write_out(file, file->slots[file->slot], bytes, err);
+	return write_out(file, NULL, 0, err);
 }
 
 static int slot_fill(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
@@ -314,17 +333,31 @@ int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__er
 	return rc ? rc : slot_out(file, err);
 }
 
+/* How many of BYTES to leave to the next write. The page cache keeps what is written at once in pieces that are as
+ * large as their places in the file allow, and large ones are read, and above all mapped, faster: so a write should
+ * begin at a multiple of a power of two. Headers and the ends of regions are what stands in the way. */
+static size_t rest_of(const struct kedge__segment_file *file, size_t bytes)
+{
+	uint64_t all = file->staged + bytes, end = file->berth.start + file->written + all;
+
+	for (uint64_t folio = FOLIO_MOST; folio >= FOLIO_LEAST; folio /= 2)
+		if (folio <= all && end % folio <= bytes / REST_SHARE && end % folio < file->slot_bytes)
+			return (size_t)(end % folio);
+	return 0;
+}
+
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err)
 {
-	int rc = 0;
+	size_t rest;
+	int rc;
 
 	file->offset += bytes;
 	if (file->uring || file->direct || bytes < LARGE_BYTES)
 		return slot_fill(file, data, bytes, err);
-	if (file->staged)
-		rc = slot_out(file, err);
-	return rc ? rc : write_out(file, data, bytes, err);
+	rest = rest_of(file, bytes);
+	rc = write_out(file, data, bytes - rest, err);
+	return rc ? rc : slot_fill(file, (const uint8_t *)data + (bytes - rest), rest, err);
 }
 
 int kedge__segment_file_sync(struct kedge__segment_file *file, struct kedge__error *err)

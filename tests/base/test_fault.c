@@ -141,6 +141,47 @@ static void short_write_is_continued(void **state)
 	assert_int_equal(kedge__fault_count(), 3);
 }
 
+static int write_two(const char *path, struct kedge__error *err)
+{
+	int fd, rc;
+
+	rc = kedge__fs_create(path, &fd, err);
+	if (rc)
+		return rc;
+	rc = kedge__fs_pwrite_two(fd, "012", 3, "3456789", 7, 0, path, err);
+	kedge__fs_close(fd);
+	return rc;
+}
+
+static int child_writes_two(void *ctx)
+{
+	struct child *c = ctx;
+
+	if (kedge__fault_set(c->spec, NULL) != 0)
+		return 100;
+	return -write_two(c->path, NULL);
+}
+
+/* Two pieces are one call: it fails, is short or is cut as one. */
+static void two_pieces(void **state)
+{
+	struct scratch *s = *state;
+	struct child c = {"cut@2", s->file};
+
+	kedge__fault_set("eio@2", NULL);
+	assert_int_equal(write_two(s->file, &s->err), KEDGE_E_IO);
+	assert_file(s->file, "");
+	unlink(s->file);
+	kedge__fault_set("short@2", NULL);
+	assert_int_equal(write_two(s->file, &s->err), 0);
+	assert_file(s->file, "0123456789");
+	assert_int_equal(kedge__fault_count(), 3);
+	kedge__fault_set(NULL, NULL);
+	unlink(s->file);
+	assert_true(WIFSIGNALED(in_child(child_writes_two, &c)));
+	assert_file(s->file, "01234");
+}
+
 static void allocation_fails(void **state)
 {
 	void *p;
@@ -242,12 +283,13 @@ static void count_is_appended_at_exit(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    scratch_test(kill_before_the_call),     scratch_test(cut_writes_half),
-	    scratch_test(point_never_met),          scratch_test(failure_once),
-	    scratch_test(failure_that_lasts),       scratch_test(failed_read),
-	    scratch_test(short_write_is_continued), scratch_test(allocation_fails),
-	    scratch_test(no_plan_still_counts),     scratch_test(nonsense_is_refused),
-	    scratch_test(environment_is_read),      scratch_test(count_is_appended_at_exit),
+	    scratch_test(kill_before_the_call),      scratch_test(cut_writes_half),
+	    scratch_test(point_never_met),           scratch_test(failure_once),
+	    scratch_test(failure_that_lasts),        scratch_test(failed_read),
+	    scratch_test(short_write_is_continued),  scratch_test(two_pieces),
+	    scratch_test(allocation_fails),          scratch_test(no_plan_still_counts),
+	    scratch_test(nonsense_is_refused),       scratch_test(environment_is_read),
+	    scratch_test(count_is_appended_at_exit),
 	};
 
 	program = argv[0];

@@ -57,17 +57,48 @@ static void test_there(void **state)
 	assert_non_null(at);
 	if (!kedge__file_map_suits(fd))
 		skip();
-	assert_true(kedge__file_map_is_there(at, PAGES * page));
-	assert_true(kedge__file_map_is_there(at + 5, PAGES * page - 5));
+	assert_true(kedge__file_map_is_there(fd, 0, at, PAGES * page));
+	assert_true(kedge__file_map_is_there(fd, 5, at + 5, PAGES * page - 5));
 	assert_int_equal(at[3 * page + 2], (uint8_t)(3 * 31 + 3 * page + 2));
-	assert_false(kedge__file_map_is_there(at, PAGES * page + 1));
-	assert_false(kedge__file_map_is_there(at + PAGES * page, 1));
+	assert_false(kedge__file_map_is_there(fd, 0, at, PAGES * page + 1));
+	assert_false(kedge__file_map_is_there(fd, PAGES * page, at + PAGES * page, 1));
 	assert_int_equal(ftruncate(fd, (off_t)((PAGES - 1) * page)), 0);
-	assert_false(kedge__file_map_is_there(at, PAGES * page));
-	assert_true(kedge__file_map_is_there(at, (PAGES - 1) * page));
+	assert_false(kedge__file_map_is_there(fd, 0, at, PAGES * page));
+	assert_true(kedge__file_map_is_there(fd, 0, at, (PAGES - 1) * page));
 	kedge__file_unmap(at, 2 * PAGES * page);
 	kedge__file_unmap(NULL, 0);
 	close(fd);
+}
+
+/* What is not on its way to storage yet can be in pieces so large that they stay whole when the file is cut. */
+static void test_cut(void **state)
+{
+	static const size_t cut[] = {3 << 20, (2 << 20) + 5000, 70000, 1};
+	const size_t bytes = 4 << 20;
+	char path[FILES_PATH + 16];
+	uint8_t *data = calloc(1, bytes);
+
+	(void)state;
+	assert_non_null(data);
+	snprintf(path, sizeof(path), "%s/cut", dir);
+	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
+		int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+		const uint8_t *at;
+
+		assert_true(fd >= 0);
+		assert_int_equal(write(fd, data, bytes), bytes);
+		at = kedge__file_map(fd, 0, bytes);
+		assert_non_null(at);
+		assert_int_equal(ftruncate(fd, (off_t)(bytes - cut[i])), 0);
+		assert_false(kedge__file_map_is_there(fd, 0, at, bytes));
+		assert_false(kedge__file_map_is_there(fd, bytes - 1, at + bytes - 1, 1));
+		if (kedge__file_map_suits(fd) && kedge__file_map_is_there(fd, 0, at, bytes - cut[i]))
+			for (size_t k = 0; k < bytes - cut[i]; k++)
+				assert_int_equal(at[k], 0);
+		kedge__file_unmap(at, bytes);
+		close(fd);
+	}
+	free(data);
 }
 
 /* What the cache has dropped is not there. */
@@ -81,7 +112,7 @@ static void test_dropped(void **state)
 	assert_non_null(at);
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	if (kedge__file_map_suits(fd) && !kedge__fs_cached(fd, 0, PAGES * page))
-		assert_false(kedge__file_map_is_there(at, PAGES * page));
+		assert_false(kedge__file_map_is_there(fd, 0, at, PAGES * page));
 	kedge__file_unmap(at, PAGES * page);
 	close(fd);
 }
@@ -103,6 +134,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_there),
+	    cmocka_unit_test(test_cut),
 	    cmocka_unit_test(test_dropped),
 	    cmocka_unit_test(test_others),
 	};
