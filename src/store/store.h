@@ -221,7 +221,7 @@ struct kedge__io { /* the settings of these names; all zero: their defaults */
 	size_t queue;    /* buffers per ring; 0: the pipeline's default */
 };
 
-#define KEDGE__IO_BUFFER (UINT64_C(2) << 20)
+#define KEDGE__IO_BUFFER (UINT64_C(1) << 20)
 
 static inline size_t kedge__io_buffer(const struct kedge__io *io)
 {
