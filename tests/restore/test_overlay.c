@@ -287,6 +287,46 @@ static void test_more_than_a_cache_damaged(void **state)
 	single_close(&s);
 }
 
+/* Pieces are taken from where the page cache has them, too, every other batch at first: ground by rows is not. Runs of
+ * a page, none of which is at one of the file. */
+static void test_pieces(void **state)
+{
+	const struct kedge__segment *seg;
+	struct kedge__lineage *l;
+	struct single s;
+
+	(void)state;
+	single_open(&s, UINT64_C(17) << 20);
+	s.lab->rows = true;
+	single_save(&s, 0);
+	fill_random(s.data, CHUNK, 7);
+	for (uint64_t at = 4 * BYTES + CHUNK; at + 4096 <= s.bytes; at += 8192)
+		fill_random(s.data + at, 4096, at);
+	single_save(&s, 1);
+	for (uint64_t at = 4 * BYTES + CHUNK; at + 3 * 4096 <= s.bytes; at += 4 * 8192) {
+		fill_random(s.data + at, 4096, at + 1);
+		fill_random(s.data + at + 8192, 4096, at + 2);
+	}
+	single_save(&s, 2);
+	l = lab_open(s.lab, 2);
+	seg = kedge__lineage_segment(l, 1);
+	assert_int_equal(single_fill(&s, l, NULL, NULL), 0);
+	assert_memory_equal(s.back, s.data, s.bytes);
+	if (kedge__file_map_suits(seg->fd))
+		assert_true(s.stats.bytes_mapped >= BYTES);
+	for (size_t b = 3; b < seg->block_count; b += seg->block_count / (3 * FLIPS)) {
+		struct kedge__error err = KEDGE__ERROR_INIT;
+
+		file_flip(seg->path, seg->blocks[b].offset + 9000, 1);
+		assert_int_equal(single_fill(&s, l, NULL, &err), KEDGE_E_DAMAGED);
+		assert_non_null(strstr(kedge__error_text(&err), seg->path));
+		file_flip(seg->path, seg->blocks[b].offset + 9000, 1);
+		kedge__error_done(&err);
+	}
+	kedge__lineage_close(l);
+	single_close(&s);
+}
+
 /* An altered bit in a page of any layer is found, and said to be that layer's. */
 static void test_each_layer_is_checked(void **state)
 {
@@ -389,6 +429,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_any),
 	    cmocka_unit_test(test_more_than_a_cache),
 	    cmocka_unit_test(test_more_than_a_cache_damaged),
+	    cmocka_unit_test(test_pieces),
 	    cmocka_unit_test(test_each_layer_is_checked),
 	    cmocka_unit_test(test_dead_layers_are_not_read),
 	    cmocka_unit_test(test_ground_that_inherits),
