@@ -472,7 +472,7 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 
 	for (size_t i = first; i < end && !rc; i++) {
 		bool overlaid = u[i].ground && kedge__fill_overlay_has(f, &u[i]);
-		bool carried = !overlaid && is_carried(f, &u[i], h->at[i]);
+		bool carried = !overlaid && (h->from_map ? u[i].place != NULL : is_carried(f, &u[i], h->at[i]));
 		uint64_t bad = u->version;
 
 		if (is_packed(&u[i]))
@@ -480,7 +480,7 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 		if (overlaid)
 			rc = unit_overlay(f, h, &u[i], h->at[i], h->from_map && i + 1 < count ? h->at[i + 1] : NULL,
 					  &bad, err);
-		else if (h->from_map && !u[i].place)
+		else if (h->from_map && !carried)
 			rc = unit_take(h, &u[i], &h->at[i], err);
 		else if (h->from_map)
 			rc = unit_carry(f, h, &u[i], kedge__fill_mapped_take(f, h, &u[i], h->at[i]), err);

@@ -20,9 +20,9 @@
 
 #define LARGE_BYTES (UINT64_C(256) << 10) /* an append of this size is written in place */
 #define PIECE_BYTES (UINT64_C(8) << 20)   /* one write call; the unit that the bucket paces, and that storage gets */
-#define FOLIO_MOST  (UINT64_C(2) << 20)   /* of memory, that the page cache has for bytes of a file, */
-#define FOLIO_LEAST (UINT64_C(64) << 10)  /* and those that are worth a copy of the rest, */
-#define REST_SHARE  16                    /* if it is no more than one of so many bytes */
+#define FOLIO_MOST  (UINT64_C(2) << 20)   /* the largest piece of memory that the page cache has for a file, */
+#define FOLIO_LEAST (UINT64_C(64) << 10)  /* and the smallest for which the rest of a write is worth a copy, */
+#define REST_SHARE  16                    /* if that is no more than one of so many bytes */
 
 static int make_paths(struct kedge__segment_file *file, const struct kedge__catalog *cat, uint64_t version,
 		      uint32_t rank, struct kedge__error *err)
