@@ -22,6 +22,7 @@ static int write_ten(const char *path, struct kedge__error *err)
 struct child {
 	const char *spec;
 	const char *path;
+	int (*write)(const char *path, struct kedge__error *err);
 };
 
 static int child_writes(void *ctx)
@@ -30,12 +31,12 @@ static int child_writes(void *ctx)
 
 	if (kedge__fault_set(c->spec, NULL) != 0)
 		return 100;
-	return -write_ten(c->path, NULL);
+	return -c->write(c->path, NULL);
 }
 
 static void assert_killed(struct scratch *s, const char *spec)
 {
-	struct child c = {spec, s->file};
+	struct child c = {spec, s->file, write_ten};
 	int status = in_child(child_writes, &c);
 
 	assert_true(WIFSIGNALED(status));
@@ -68,7 +69,7 @@ static void cut_writes_half(void **state)
 static void point_never_met(void **state)
 {
 	struct scratch *s = *state;
-	struct child c = {"kill@4", s->file};
+	struct child c = {"kill@4", s->file, write_ten};
 	int status = in_child(child_writes, &c);
 
 	assert_true(WIFEXITED(status));
@@ -153,20 +154,11 @@ static int write_two(const char *path, struct kedge__error *err)
 	return rc;
 }
 
-static int child_writes_two(void *ctx)
-{
-	struct child *c = ctx;
-
-	if (kedge__fault_set(c->spec, NULL) != 0)
-		return 100;
-	return -write_two(c->path, NULL);
-}
-
 /* Two pieces are one call: it fails, is short or is cut as one. */
 static void two_pieces(void **state)
 {
 	struct scratch *s = *state;
-	struct child c = {"cut@2", s->file};
+	struct child c = {"cut@2", s->file, write_two};
 
 	kedge__fault_set("eio@2", NULL);
 	assert_int_equal(write_two(s->file, &s->err), KEDGE_E_IO);
@@ -178,7 +170,7 @@ static void two_pieces(void **state)
 	assert_int_equal(kedge__fault_count(), 3);
 	kedge__fault_set(NULL, NULL);
 	unlink(s->file);
-	assert_true(WIFSIGNALED(in_child(child_writes_two, &c)));
+	assert_true(WIFSIGNALED(in_child(child_writes, &c)));
 	assert_file(s->file, "01234");
 }
 
@@ -247,7 +239,7 @@ static int again(void *ctx)
 static void environment_is_read(void **state)
 {
 	struct scratch *s = *state;
-	struct child c = {"cut@2", s->file};
+	struct child c = {"cut@2", s->file, write_ten};
 	int status = in_child(again, &c);
 
 	assert_true(WIFSIGNALED(status));
@@ -270,7 +262,7 @@ static void count_is_appended_at_exit(void **state)
 	struct scratch *s = *state;
 	char *path = kedge__asprintf("%s/count", s->dir);
 	char *spec = kedge__asprintf("count@%s", path);
-	struct child c = {spec, s->file};
+	struct child c = {spec, s->file, write_ten};
 
 	assert_int_equal(in_child(again, &c), 0);
 	assert_file(path, "3\n");

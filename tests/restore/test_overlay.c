@@ -288,7 +288,7 @@ static void test_more_than_a_cache_damaged(void **state)
 }
 
 /* Pieces are taken from where the page cache has them, too, every other batch at first: ground by rows is not. Runs of
- * a page, none of which is at one of the file. */
+ * a page, none of which is at one of the file; one of four of these is dead, so that units are small. */
 static void test_pieces(void **state)
 {
 	const struct kedge__segment *seg;
