@@ -238,9 +238,9 @@ int kedge__fs_open_dir(const char *path, int *fd, struct kedge__error *err);  /*
 int kedge__fs_absolute(const char *path, char **out, struct kedge__error *err);
 int kedge__fs_write(int fd, const void *data, size_t bytes, const char *path, struct kedge__error *err); /* all of it */
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);
-/* FIRST, and DATA behind it, at once. */
-int kedge__fs_pwrite_two(int fd, const void *first, size_t first_bytes, const void *data, size_t bytes, uint64_t at, const char *path,
-			 struct kedge__error *err);
+/* COUNT pieces, one behind the other, at once. */
+#define KEDGE__FS_PIECES 4 /* at most */
+int kedge__fs_pwrite_pieces(int fd, const struct iovec *pieces, size_t count, uint64_t at, const char *path, struct kedge__error *err);
 int kedge__fs_append_line(const char *path, const char *line, struct kedge__error *err); /* one O_APPEND write, created if absent; a newline is added if LINE has none */
 /* Exactly BYTES bytes at AT, or KEDGE_E_DAMAGED "is cut short" at end of file. Not a fault point. */
 int kedge__fs_pread(int fd, void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err);

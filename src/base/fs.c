@@ -252,12 +252,10 @@ static void vector_skip(struct iovec **to, size_t *n, size_t bytes)
 /* AT of NO_OFFSET: at the position of the descriptor. */
 #define NO_OFFSET UINT64_MAX
 
-#define WRITE_PIECES 2 /* at most, of one call */
-
 /* The first BYTES bytes of N pieces. */
 static ssize_t write_once(int fd, const struct iovec *from, size_t n, size_t bytes, uint64_t at)
 {
-	struct iovec part[WRITE_PIECES];
+	struct iovec part[KEDGE__FS_PIECES];
 	ssize_t done;
 
 	for (size_t i = 0; i < n; i++) {
@@ -335,18 +333,20 @@ static bool fits_off_t(uint64_t at, uint64_t bytes)
 
 int kedge__fs_pwrite(int fd, const void *data, size_t bytes, uint64_t at, const char *path, struct kedge__error *err)
 {
-	return kedge__fs_pwrite_two(fd, NULL, 0, data, bytes, at, path, err);
+	const struct iovec piece = {(void *)(uintptr_t)data, bytes};
+
+	return kedge__fs_pwrite_pieces(fd, &piece, 1, at, path, err);
 }
 
-int kedge__fs_pwrite_two(int fd, const void *first, size_t first_bytes, const void *data, size_t bytes, uint64_t at,
-			 const char *path, struct kedge__error *err)
+int kedge__fs_pwrite_pieces(int fd, const struct iovec *pieces, size_t count, uint64_t at, const char *path,
+			    struct kedge__error *err)
 {
-	struct iovec from[WRITE_PIECES] = {{(void *)(uintptr_t)first, first_bytes}, {(void *)(uintptr_t)data, bytes}};
-	size_t skip = first_bytes ? 0 : 1;
+	struct iovec from[KEDGE__FS_PIECES];
 
-	if (!fits_off_t(at, first_bytes + bytes))
+	memcpy(from, pieces, count * sizeof(*pieces));
+	if (!fits_off_t(at, vector_bytes(from, count)))
 		return fail(err, EFBIG, "write", path);
-	return write_all(fd, from + skip, WRITE_PIECES - skip, at, path, err);
+	return write_all(fd, from, count, at, path, err);
 }
 
 static int append_text(const char *path, const char *text, struct kedge__error *err)

@@ -33,6 +33,7 @@ struct pipeline {
 	pthread_mutex_t lock; /* over all that follows, and the states of buffers; not over what a Busy buffer holds */
 	struct kedge__ring raw, made;
 	uint64_t collected, taken, stored; /* numbers that come next */
+	uint64_t released;                 /* what is stored from here on is held */
 	bool ended;                        /* no more is collected */
 	int active[KEDGE__STAGES];
 	int width[KEDGE__STAGES];
@@ -278,12 +279,15 @@ static void store_one(struct pipeline *p)
 	pthread_mutex_unlock(&p->lock);
 	rc = p->spec->store(p->spec->ctx, in, &err);
 	pthread_mutex_lock(&p->lock);
-	end(p, KEDGE__STAGE_STORE, rc ? NULL : in);
-	kedge__ring_release(&p->made, in);
-	if (rc)
+	end(p, KEDGE__STAGE_STORE, rc < 0 ? NULL : in);
+	if (rc < 0) {
+		kedge__ring_release(&p->made, in);
 		take_error(p, rc, p->stored, &err);
-	else
-		p->stored++;
+		return;
+	}
+	p->stored++;
+	for (; rc == 0 && p->released < p->stored; p->released++)
+		kedge__ring_release(&p->made, kedge__ring_at(&p->made, p->released));
 }
 
 /* ------------------------------------------------------------------ threads; the lock is held */

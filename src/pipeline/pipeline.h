@@ -60,10 +60,11 @@ void kedge__buffer_pass(struct kedge__buffer *in, struct kedge__buffer *out);
 
 enum kedge__stage { KEDGE__STAGE_COLLECT, KEDGE__STAGE_TRANSFORM, KEDGE__STAGE_STORE, KEDGE__STAGES };
 
-#define KEDGE__PIPELINE_END 1 /* from `collect`: there is no more data, OUT is empty */
+#define KEDGE__PIPELINE_END  1 /* from `collect`: there is no more data, OUT is empty */
+#define KEDGE__PIPELINE_HOLD 2 /* from `store`: what is in IN is needed until it returns 0. Never of the last buffer, nor of all in a ring */
 
 struct kedge__pipeline_spec {
-	/* Each returns 0 or a negative code; the first that fails stops all. WORKER is that of the pool, or 0. */
+	/* Each returns 0, one of those above, or a negative code; the first that fails stops all. WORKER is that of the pool, or 0. */
 	int (*collect)(void *ctx, struct kedge__buffer *out, struct kedge__error *err);
 	int (*transform)(void *ctx, int worker, struct kedge__buffer *in, struct kedge__buffer *out, struct kedge__error *err);
 	int (*store)(void *ctx, const struct kedge__buffer *in, struct kedge__error *err);

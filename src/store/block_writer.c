@@ -26,11 +26,6 @@ struct start { /* of a block, in the list of literals */
 	size_t subject;                         /* a region, or, from region_count on, a class */
 };
 
-struct run { /* contiguous bytes to be written next */
-	const uint8_t *at;
-	size_t bytes;
-};
-
 struct writer {
 	const struct kedge__segment_spec *spec;
 	const struct kedge__literal_list *literals;
@@ -52,7 +47,10 @@ struct writer {
 	uint8_t *sums;          /* of the pages of all blocks that may have some, from their first_sum on */
 	size_t sum_count;
 	struct kedge__segment_file *file;
-	struct run run;
+	struct iovec runs[KEDGE__SEGMENT_PIECES]; /* to be written next */
+	size_t run_count, run_bytes;
+	bool holds;    /* a group may wait in its buffer for the next one, */
+	bool held;     /* and one does */
 	bool alone;    /* one thread does all */
 	uint64_t told; /* bytes of literals that those who follow know to be written */
 };
@@ -550,24 +548,42 @@ static int encode_group(void *ctx, int worker, struct kedge__buffer *in, struct 
 
 /* ------------------------------------------------------------------ append */
 
-static int run_end(struct writer *w, struct kedge__error *err)
+static int runs_end(struct writer *w, struct kedge__error *err)
 {
-	struct run run = w->run;
+	size_t count = w->run_count;
 
-	w->run = (struct run){NULL, 0};
-	return run.bytes ? kedge__segment_file_append(w->file, run.at, run.bytes, err) : 0;
+	w->run_count = w->run_bytes = 0;
+	return count ? kedge__segment_file_append_pieces(w->file, w->runs, count, err) : 0;
 }
 
 static int run_add(struct writer *w, const uint8_t *at, size_t bytes, struct kedge__error *err)
 {
+	struct iovec *last = w->run_count ? &w->runs[w->run_count - 1] : NULL;
+	bool goes_on = last && (const uint8_t *)last->iov_base + last->iov_len == at;
 	int rc = 0;
 
-	if (w->run.at + w->run.bytes != at || w->run.bytes >= RUN_BYTES)
-		rc = run_end(w, err);
-	if (!w->run.bytes)
-		w->run.at = at;
-	w->run.bytes += bytes;
+	if (w->run_bytes >= (goes_on ? RUN_BYTES : w->file->at_once) ||
+	    (!goes_on && w->run_count == KEDGE__SEGMENT_PIECES)) {
+		rc = runs_end(w, err);
+		goes_on = false;
+	}
+	if (goes_on)
+		last->iov_len += bytes;
+	else
+		w->runs[w->run_count++] = (struct iovec){(void *)(uintptr_t)at, bytes};
+	w->run_bytes += bytes;
 	return rc;
+}
+
+static bool runs_need(const struct writer *w, const struct kedge__buffer *in)
+{
+	for (size_t i = 0; i < w->run_count; i++) {
+		const uint8_t *at = w->runs[i].iov_base;
+
+		if (at >= in->data && at < in->data + in->room)
+			return true;
+	}
+	return false;
 }
 
 /* After the last block before LAST. */
@@ -584,18 +600,25 @@ static void tell(struct writer *w, size_t last)
 }
 
 /* What a thread that is alone made last is in its cache. Otherwise a run in the application's memory may continue in
- * the next group; one in the buffer may not, because the buffer is reused. */
+ * the next group. One in the buffer may not, because the buffer is reused; but two groups are written at once, so that
+ * the page cache has the largest pieces for them, and the buffer of the first is held for that. */
 static int append_group(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
 {
 	struct writer *w = ctx;
 	uint64_t bytes;
 	size_t first = (size_t)in->tag, last = group_end(w, first, &bytes);
+	bool may_hold = w->holds && !w->held && last < w->count;
 	int rc = 0;
 
 	for (size_t i = first; i < last && !rc; i++)
 		rc = run_add(w, w->stored[i], w->blocks[i].stored_bytes, err);
-	if (!rc && (w->alone || last == w->count || (w->run.at >= in->data && w->run.at < in->data + in->room)))
-		rc = run_end(w, err);
+	if (rc)
+		return rc;
+	w->held = may_hold && runs_need(w, in) && w->run_bytes < w->file->at_once;
+	if (w->held)
+		return KEDGE__PIPELINE_HOLD;
+	if (!may_hold || runs_need(w, in))
+		rc = runs_end(w, err);
 	if (!rc)
 		tell(w, last);
 	return rc;
@@ -675,6 +698,7 @@ static int run_pipeline(struct writer *w, struct kedge__pipeline_stats *stats, s
 	if (group_end(w, 0, &bytes) == w->count)
 		pool = NULL;
 	spec.store_apart = pool && threads > 1;
+	w->holds = spec.store_apart && spec.queue != 1;
 	rc = kedge__pipeline_run(pool, &spec, stats, err);
 	return !rc && source && source->end ? source->end(source->ctx, err) : rc;
 }

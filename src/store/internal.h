@@ -283,6 +283,7 @@ struct kedge__segment_file {
 	uint64_t written; /* and written, or on their way */
 	uint64_t hastened; /* and on their way to storage */
 	bool sync, direct, uring;
+	size_t at_once; /* so many bytes are best written by one call; 0: it makes no difference */
 	uint8_t *slots[KEDGE__SEGMENT_SLOTS]; /* buffers for appends; NULL until they are needed */
 	size_t slot_bytes;
 	unsigned slot; /* the one being filled, */
@@ -298,6 +299,10 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 /* DATA may be reused when it returns. */
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err);
+/* COUNT pieces, one behind the other, at once if they are large. */
+#define KEDGE__SEGMENT_PIECES (KEDGE__FS_PIECES - 1) /* at most */
+int kedge__segment_file_append_pieces(struct kedge__segment_file *file, const struct iovec *pieces, size_t count,
+				      struct kedge__error *err);
 /* Wait until all that was appended is in the file; nothing may be appended afterwards. */
 int kedge__segment_file_flush(struct kedge__segment_file *file, struct kedge__error *err);
 /* What is in the file is on storage, as far as that can be had before it has its name. */

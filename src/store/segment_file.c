@@ -39,8 +39,8 @@ static int make_paths(struct kedge__segment_file *file, const struct kedge__cata
 
 /* What one call writes: bytes that were staged, and more behind them. */
 struct kedge__segment_piece {
-	const uint8_t *staged, *data;
-	size_t staged_bytes, bytes;
+	struct iovec part[KEDGE__FS_PIECES];
+	size_t count, bytes;
 };
 
 struct kedge__segment_way { /* in this order; undo() instead of name(), or after it */
@@ -69,11 +69,11 @@ static int create_here(struct kedge__segment_file *file, struct kedge__error *er
 
 static int write_here(struct kedge__segment_file *file, const struct kedge__segment_piece *p, struct kedge__error *err)
 {
-	int rc = kedge__fs_pwrite_two(file->fd, p->staged, p->staged_bytes, p->data, p->bytes,
-				      file->berth.start + file->written, file->tmp, err);
+	int rc =
+	    kedge__fs_pwrite_pieces(file->fd, p->part, p->count, file->berth.start + file->written, file->tmp, err);
 
 	if (!rc)
-		hasten(file, file->written + p->staged_bytes + p->bytes);
+		hasten(file, file->written + p->bytes);
 	return rc;
 }
 
@@ -108,10 +108,10 @@ static int create_there(struct kedge__segment_file *file, struct kedge__error *e
 
 static int write_there(struct kedge__segment_file *file, const struct kedge__segment_piece *p, struct kedge__error *err)
 {
-	int rc = p->staged_bytes ? file->carrier->append(file->carried, p->staged, p->staged_bytes, err) : 0;
+	int rc = 0;
 
-	if (!rc && p->bytes)
-		rc = file->carrier->append(file->carried, p->data, p->bytes, err);
+	for (size_t i = 0; i < p->count && !rc; i++)
+		rc = file->carrier->append(file->carried, p->part[i].iov_base, p->part[i].iov_len, err);
 	return rc;
 }
 
@@ -237,31 +237,55 @@ int kedge__segment_file_open(struct kedge__segment_file *file, struct kedge__cat
 		kedge__segment_file_done(file);
 	else
 		file->direct = !file->carrier && io->direct && kedge__fs_direct(file->fd, true, file->tmp);
+	if (!rc && !file->carrier && !file->direct && !file->uring && kedge__file_map_suits(file->fd))
+		file->at_once = FOLIO_MOST;
 	return rc;
 }
 
 /* ------------------------------------------------------------------ write */
 
-/* What is staged, and BYTES of DATA. */
-static int write_out(struct kedge__segment_file *file, const uint8_t *data, size_t bytes, struct kedge__error *err)
+static void piece_add(struct kedge__segment_piece *p, const void *data, size_t bytes)
 {
+	if (bytes)
+		p->part[p->count++] = (struct iovec){(void *)(uintptr_t)data, bytes};
+	p->bytes += bytes;
+}
+
+/* What is staged, and the first BYTES of DATA, from byte *SKIP of it on, as far as one call goes. */
+static struct kedge__segment_piece piece_next(const struct kedge__segment_file *file, const struct iovec *data,
+					      size_t *skip, size_t bytes)
+{
+	size_t from = *skip, left = KEDGE__MIN(bytes - *skip, PIECE_BYTES);
+	struct kedge__segment_piece p = {.count = 0};
+
+	*skip += left;
+	piece_add(&p, file->slots[file->slot], file->staged);
+	for (; left; data++) {
+		size_t n = from < data->iov_len ? KEDGE__MIN(data->iov_len - from, left) : 0;
+
+		piece_add(&p, (const uint8_t *)data->iov_base + from, n);
+		from = n ? 0 : from - data->iov_len;
+		left -= n;
+	}
+	return p;
+}
+
+/* What is staged, and the first BYTES of DATA. */
+static int write_out(struct kedge__segment_file *file, const struct iovec *data, size_t bytes, struct kedge__error *err)
+{
+	size_t done = 0;
 	int rc = 0;
 
-	while ((file->staged || bytes) && !rc) {
-		struct kedge__segment_piece p = {.staged = file->slots[file->slot],
-						 .staged_bytes = file->staged,
-						 .data = data,
-						 .bytes = KEDGE__MIN(bytes, PIECE_BYTES)};
+	while ((file->staged || done < bytes) && !rc) {
+		struct kedge__segment_piece p = piece_next(file, data, &done, bytes);
 		double start;
 
-		kedge__bucket_take(file->bucket, (double)(p.staged_bytes + p.bytes));
+		kedge__bucket_take(file->bucket, (double)p.bytes);
 		start = kedge__clock_seconds();
 		rc = file->way->write(file, &p, err);
 		file->staged = 0;
-		file->written += p.staged_bytes + p.bytes;
+		file->written += p.bytes;
 		file->write_seconds += kedge__clock_seconds() - start;
-		data += p.bytes;
-		bytes -= p.bytes;
 	}
 	return rc;
 }
@@ -349,15 +373,31 @@ static size_t rest_of(const struct kedge__segment_file *file, size_t bytes)
 int kedge__segment_file_append(struct kedge__segment_file *file, const void *data, size_t bytes,
 			       struct kedge__error *err)
 {
-	size_t rest;
-	int rc;
+	const struct iovec piece = {(void *)(uintptr_t)data, bytes};
 
+	return kedge__segment_file_append_pieces(file, &piece, 1, err);
+}
+
+int kedge__segment_file_append_pieces(struct kedge__segment_file *file, const struct iovec *pieces, size_t count,
+				      struct kedge__error *err)
+{
+	size_t bytes = 0, skip = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += pieces[i].iov_len;
 	file->offset += bytes;
-	if (file->uring || file->direct || bytes < LARGE_BYTES)
-		return slot_fill(file, data, bytes, err);
-	rest = rest_of(file, bytes);
-	rc = write_out(file, data, bytes - rest, err);
-	return rc ? rc : slot_fill(file, (const uint8_t *)data + (bytes - rest), rest, err);
+	if (!file->uring && !file->direct && bytes >= LARGE_BYTES) {
+		skip = bytes - rest_of(file, bytes);
+		rc = write_out(file, pieces, skip, err);
+	}
+	for (size_t i = 0; i < count && !rc; i++) {
+		size_t n = KEDGE__MIN(skip, pieces[i].iov_len);
+
+		rc = slot_fill(file, (const uint8_t *)pieces[i].iov_base + n, pieces[i].iov_len - n, err);
+		skip -= n;
+	}
+	return rc;
 }
 
 int kedge__segment_file_sync(struct kedge__segment_file *file, struct kedge__error *err)

@@ -144,12 +144,13 @@ static void short_write_is_continued(void **state)
 
 static int write_two(const char *path, struct kedge__error *err)
 {
+	const struct iovec pieces[] = {{(void *)(uintptr_t) "012", 3}, {(void *)(uintptr_t) "3456789", 7}};
 	int fd, rc;
 
 	rc = kedge__fs_create(path, &fd, err);
 	if (rc)
 		return rc;
-	rc = kedge__fs_pwrite_two(fd, "012", 3, "3456789", 7, 0, path, err);
+	rc = kedge__fs_pwrite_pieces(fd, pieces, 2, 0, path, err);
 	kedge__fs_close(fd);
 	return rc;
 }

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROOM 64
+#define ROOM     64
+#define HELD_MAX 8
 
 /* Buffer i holds length_of(i) bytes of value i; the transforming stage adds one to each, or hands the buffer on. */
 struct flow {
@@ -19,8 +20,11 @@ struct flow {
 	bool refer;           /* collect refers to memory that is not the buffer's */
 	int fail_stage;       /* -1: none */
 	uint64_t fail_number; /* and all after it */
+	size_t hold;          /* the storing stage needs so many buffers until it has the one behind them */
 	uint8_t elsewhere[256];
-	uint64_t stored;            /* the storing stage alone */
+	uint64_t stored;                     /* the storing stage alone */
+	struct kedge__buffer held[HELD_MAX]; /* and these */
+	size_t held_count;
 	atomic_uint_fast64_t begun; /* collected */
 	atomic_uint_fast64_t done;  /* stored, for the others */
 	atomic_bool strange, other_collector, other_storer;
@@ -81,24 +85,46 @@ static int transform(void *ctx, int worker, struct kedge__buffer *in, struct ked
 	return fail_if(f, KEDGE__STAGE_TRANSFORM, in->number, err);
 }
 
-static int store(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
+static void look_into(struct flow *f, const struct kedge__buffer *in)
 {
-	struct flow *f = ctx;
 	uint64_t n = in->number;
 
-	if (!pthread_equal(pthread_self(), f->caller))
-		atomic_store(&f->other_storer, true);
-	if (n != f->stored || in->bytes != length_of(n) || in->tag != n * 5)
-		atomic_store(&f->strange, true);
 	for (size_t i = 0; i < in->bytes; i++) {
 		uint8_t raw = f->refer ? f->elsewhere[(n & 0x7f) + i] : (uint8_t)n;
 
 		if (in->at[i] != (uint8_t)(raw + (passes(n) ? 0 : 1)))
 			atomic_store(&f->strange, true);
 	}
+}
+
+/* What is held is as it was. */
+static int hold_some(struct flow *f, const struct kedge__buffer *in)
+{
+	for (size_t i = 0; i < f->held_count; i++)
+		look_into(f, &f->held[i]);
+	if (f->held_count == f->hold || in->number + 1 == f->count) {
+		f->held_count = 0;
+		return 0;
+	}
+	f->held[f->held_count++] = *in;
+	return KEDGE__PIPELINE_HOLD;
+}
+
+static int store(void *ctx, const struct kedge__buffer *in, struct kedge__error *err)
+{
+	struct flow *f = ctx;
+	uint64_t n = in->number;
+	int rc;
+
+	if (!pthread_equal(pthread_self(), f->caller))
+		atomic_store(&f->other_storer, true);
+	if (n != f->stored || in->bytes != length_of(n) || in->tag != n * 5)
+		atomic_store(&f->strange, true);
+	look_into(f, in);
 	f->stored++;
 	atomic_store(&f->done, f->stored);
-	return fail_if(f, KEDGE__STAGE_STORE, n, err);
+	rc = fail_if(f, KEDGE__STAGE_STORE, n, err);
+	return rc ? rc : hold_some(f, in);
 }
 
 static struct kedge__pipeline_spec spec_of(struct flow *f)
@@ -170,6 +196,27 @@ static void every_buffer_once_and_in_order(void **state)
 	}
 }
 
+/* As many as a ring has, but one. */
+static void what_is_held_stays(void **state)
+{
+	(void)state;
+	for (int threads = 1; threads <= 5; threads += 2) {
+		struct kedge__pool *pool = pool_of(threads);
+
+		for (size_t queue = 2; queue <= HELD_MAX; queue++)
+			for (size_t hold = 1; hold < queue; hold++)
+				for (unsigned apart = 0; apart < 4; apart++)
+					run_whole(pool,
+						  (struct flow){.count = 60 + hold,
+								.queue = queue,
+								.hold = hold,
+								.refer = apart % 2,
+								.fail_stage = -1},
+						  apart);
+		kedge__pool_free(pool);
+	}
+}
+
 static void one_thread_does_it_all(void **state)
 {
 	struct flow f = {.count = 50, .queue = 2, .fail_stage = -1};
@@ -190,7 +237,7 @@ static void one_thread_does_it_all(void **state)
 /* The one that fails first in the order of buffers is told, whatever the threads were doing. */
 static void fail_at(struct kedge__pool *pool, enum kedge__stage stage, uint64_t number, unsigned apart)
 {
-	struct flow f = {.count = 60, .queue = 4, .fail_stage = (int)stage, .fail_number = number};
+	struct flow f = {.count = 60, .queue = 4, .hold = number % 4, .fail_stage = (int)stage, .fail_number = number};
 	struct kedge__pipeline_spec spec = spec_of(&f);
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	char wanted[64];
@@ -338,6 +385,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_buffer_once_and_in_order),
+	    cmocka_unit_test(what_is_held_stays),
 	    cmocka_unit_test(one_thread_does_it_all),
 	    cmocka_unit_test(an_error_stops_all),
 	    cmocka_unit_test(every_allocation_fails_once),

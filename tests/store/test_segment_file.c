@@ -78,6 +78,41 @@ static void test_groups(void **state)
 	}
 }
 
+static void append_pieces(struct bed *b, const size_t *bytes, size_t count)
+{
+	struct iovec pieces[KEDGE__SEGMENT_PIECES];
+
+	for (size_t i = 0; i < count; i++) {
+		assert_true(bytes[i] <= b->room - b->bytes);
+		pieces[i] = (struct iovec){b->all + b->bytes, bytes[i]};
+		b->bytes += bytes[i];
+	}
+	assert_ok(kedge__segment_file_append_pieces(&b->file, pieces, count, err));
+	assert_int_equal(b->file.offset, b->bytes);
+}
+
+/* Several pieces are as good as one, also if the rest is longer than the last of them, and with more than one call. */
+static void test_pieces(void **state)
+{
+	static const size_t two[] = {MIB, MIB}, odd[] = {MIB + 200, MIB, 100}, large[] = {5 * MIB, 9 * MIB, 3 * MIB},
+			    small[] = {100, 0, 200 * KIB};
+	const struct kedge__io io = {.writer = KEDGE__WRITER_PWRITE};
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, 32 * MIB, &io);
+	append(&b, 64);
+	append_pieces(&b, two, 2);
+	assert_int_equal(b.file.written, 2 * MIB);
+	append_pieces(&b, odd, 3);
+	assert_int_equal(b.file.written, 4 * MIB);
+	append_pieces(&b, small, 3);
+	assert_int_equal(b.file.written, 4 * MIB);
+	append_pieces(&b, large, 3);
+	assert_int_equal(b.file.written, 21 * MIB); /* 200 KiB are left, 1.2 MiB would be too many */
+	bed_close(&b);
+}
+
 /* A region that ends anywhere: what cannot begin at a multiple of the largest piece begins at one of a smaller, and
  * little is copied for that. */
 static void test_odd_ends(void **state)
@@ -114,9 +149,15 @@ static void test_any(void **state)
 
 		bed_open(&b, 8 * MIB, &ios[round % KEDGE__COUNT(ios)]);
 		while (b.bytes < b.room) {
-			size_t bytes = 1 + (size_t)draw_below(&seed, UINT64_C(1) << draw_below(&seed, 23));
+			size_t bytes[KEDGE__SEGMENT_PIECES], left = b.room - b.bytes;
+			size_t count = 1 + (size_t)draw_below(&seed, KEDGE__SEGMENT_PIECES);
 
-			append(&b, KEDGE__MIN(b.room - b.bytes, bytes));
+			for (size_t i = 0; i < count; i++) {
+				bytes[i] = 1 + (size_t)draw_below(&seed, UINT64_C(1) << draw_below(&seed, 23));
+				bytes[i] = KEDGE__MIN(left, bytes[i]);
+				left -= bytes[i];
+			}
+			append_pieces(&b, bytes, count);
 		}
 		bed_close(&b);
 	}
@@ -126,6 +167,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_groups),
+	    cmocka_unit_test(test_pieces),
 	    cmocka_unit_test(test_odd_ends),
 	    cmocka_unit_test(test_any),
 	};

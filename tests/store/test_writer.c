@@ -25,15 +25,20 @@ struct ground {
 	struct kedge__catalog *cat;
 };
 
-static void ground_open(struct ground *g, const struct kedge__io *io, uint64_t scale)
+static void ground_open_in(struct ground *g, char *dir, const struct kedge__io *io, uint64_t scale)
 {
 	g->job = job_new(1, scale);
 	g->job.block_bytes = 1500;
 	g->job.io = *io;
-	g->dir = make_dir();
+	g->dir = dir;
 	g->cat = open_store(g->dir);
 	save_next(g->cat, &g->job, 1, KEDGE__REDUCER_FULL);
 	job_step(&g->job, 2);
+}
+
+static void ground_open(struct ground *g, const struct kedge__io *io, uint64_t scale)
+{
+	ground_open_in(g, make_dir(), io, scale);
 }
 
 static void ground_close(struct ground *g)
@@ -84,8 +89,11 @@ static void test_same_file(void **state)
 		uint8_t *first = written_by(&ways[0], scales[s], 0, &first_bytes);
 
 		for (size_t i = 1; i < 2 * KEDGE__COUNT(ways); i++) {
-			uint8_t *data = written_by(&ways[i / 2], scales[s], i % 2 ? 3 : 0, &bytes);
+			struct kedge__io io = ways[i / 2];
+			uint8_t *data;
 
+			io.queue = i % 3; /* of one buffer none can be held */
+			data = written_by(&io, scales[s], i % 2 ? 3 : 0, &bytes);
 			assert_int_equal(bytes, first_bytes);
 			assert_memory_equal(data, first, bytes);
 			free(data);
@@ -166,6 +174,45 @@ static void test_checked(void **state)
 			assert_all_intact(g.cat, &g.job);
 		}
 		free(w.times);
+		ground_close(&g);
+	}
+}
+
+static int watch_fill(void *ctx, int worker, uint64_t position, void *to, size_t len, struct kedge__error *err)
+{
+	struct watch *w = ctx;
+	uint64_t start;
+	int r = region_at(w->image, position, &start);
+
+	(void)worker;
+	(void)err;
+	memcpy(to, (const uint8_t *)w->image->data[r] + (position - start), len);
+	return 0;
+}
+
+/* Where all is copied to buffers, and the file is on a disk, a group waits there for the next one; in a ring of one
+ * buffer none can. */
+static void test_filled(void **state)
+{
+	static const size_t buffers[] = {BUFFER, 0};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * KEDGE__COUNT(buffers) * 4; i++) {
+		struct watch w = {.unit = 1};
+		struct kedge__literal_source source = {.ctx = &w, .fill = watch_fill, .unit = 1};
+		struct ground g;
+		char dir[FILES_PATH];
+
+		scratch_make_on_disk(dir, sizeof(dir), "store");
+		ground_open_in(&g, kedge__strdup(dir), &ways[0], 300000);
+		w.image = &g.job.images[1][0];
+		g.job.io.buffer = buffers[i / 4 % 2];
+		g.job.io.queue = i % 4;
+		g.job.block_bytes = i / 8 ? 32768 : 1500;
+		g.job.source = &source;
+		assert_ok(kedge__pool_new(3, &g.job.pool, err));
+		assert_ok(save_second(&g, err));
+		assert_all_intact(g.cat, &g.job);
 		ground_close(&g);
 	}
 }
@@ -351,9 +398,10 @@ static void test_cut(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_same_file),    cmocka_unit_test(test_checked), cmocka_unit_test(test_copy),
-	    cmocka_unit_test(test_paced),        cmocka_unit_test(test_eio),     cmocka_unit_test(test_enospc),
-	    cmocka_unit_test(test_short_writes), cmocka_unit_test(test_kill),    cmocka_unit_test(test_cut),
+	    cmocka_unit_test(test_same_file), cmocka_unit_test(test_checked),      cmocka_unit_test(test_copy),
+	    cmocka_unit_test(test_filled),    cmocka_unit_test(test_paced),        cmocka_unit_test(test_eio),
+	    cmocka_unit_test(test_enospc),    cmocka_unit_test(test_short_writes), cmocka_unit_test(test_kill),
+	    cmocka_unit_test(test_cut),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
