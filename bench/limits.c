@@ -38,6 +38,7 @@ struct bench {
 	uint64_t seed;
 	struct row_times rows[ROWS];
 	double hash[TURNS];
+	uint64_t highest[TURNS];            /* resident bytes, at most, while the job is open */
 	double resting[TURNS], peak[TURNS]; /* memory beyond the state, as a share of it */
 };
 
@@ -66,6 +67,14 @@ static void memory_mark(void)
 	if (fd >= 0)
 		(void)!write(fd, "5", 1);
 	kedge__fs_close(fd);
+}
+
+/* For what comes next; it is not the job's. */
+static void memory_fetch(struct bench *b, uint64_t turn)
+{
+	b->highest[turn] = KEDGE__MAX(b->highest[turn], memory_of("VmHWM:"));
+	kedge__bench_memory_fetch(b->size + b->size / 4);
+	memory_mark();
 }
 
 /* ------------------------------------------------------------------ the limits */
@@ -140,10 +149,12 @@ static int take(struct bench *b, kedge_t *k, enum row row, uint64_t turn, struct
 	int rc;
 
 	change(b, percents[row]);
+	memory_fetch(b, turn);
 	rc = plain_write(b, b->size / 100 * percents[row] / PAGE * PAGE, &t->limit[turn], err);
 	if (rc)
 		return rc;
 	(void)unlink(b->copy);
+	memory_fetch(b, turn);
 	start = kedge__clock_seconds();
 	rc = kedge__bench_said(k, kedge_checkpoint(k, (uint64_t)row + 1), err);
 	t->blocked[turn] = kedge__clock_seconds() - start;
@@ -166,7 +177,8 @@ static int take_all(struct bench *b, uint64_t turn, struct kedge__error *err)
 		rc = take(b, k, (enum row)row, turn, err);
 	if (!rc && before) {
 		b->resting[turn] = ((double)memory_of("VmRSS:") - (double)before) / (double)b->size;
-		b->peak[turn] = ((double)memory_of("VmHWM:") - (double)before) / (double)b->size;
+		b->highest[turn] = KEDGE__MAX(b->highest[turn], memory_of("VmHWM:"));
+		b->peak[turn] = ((double)b->highest[turn] - (double)before) / (double)b->size;
 	}
 	if (k && kedge_close(k) && !rc)
 		rc = kedge__bench_said(NULL, KEDGE_E_IO, err);
@@ -178,8 +190,10 @@ static int restart(struct bench *b, uint64_t turn, struct kedge__error *err)
 	struct row_times *t = &b->rows[RESTART];
 	kedge_t *k = NULL;
 	double start;
-	int rc = plain_write(b, b->size, &t->limit[turn], err);
+	int rc;
 
+	kedge__bench_memory_fetch(b->size + b->size / 4);
+	rc = plain_write(b, b->size, &t->limit[turn], err);
 	if (!rc)
 		rc = plain_read(b, &t->limit[turn], err);
 	(void)unlink(b->copy);

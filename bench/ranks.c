@@ -70,6 +70,12 @@ static void note(const struct rank *r, enum figure f, uint64_t turn, double valu
 	r->b->shared->figures[f][turn][r->rank] = value;
 }
 
+/* Memory that files and a version need beside what there is. */
+static uint64_t fresh(const struct rank *r)
+{
+	return r->b->size * (r->b->l2_dir ? 5 : 3) / 2;
+}
+
 /* ---- what memory allows */
 
 /* To memory that is there, past the cache, as that of an image that is held. */
@@ -131,8 +137,13 @@ static int plain_copy(struct rank *r, struct kedge__error *err)
 
 static int plain_measure(struct rank *r, uint64_t turn, struct kedge__error *err)
 {
-	double start = together(r), cpu = cpu_seconds();
-	int rc = plain_write(r, err);
+	double start, cpu;
+	int rc;
+
+	kedge__bench_memory_fetch(fresh(r));
+	start = together(r);
+	cpu = cpu_seconds();
+	rc = plain_write(r, err);
 
 	if (!rc && r->b->l2_dir)
 		rc = plain_copy(r, err);
@@ -195,8 +206,13 @@ static int stored_wait(struct rank *r, uint64_t version)
 
 static int version_measure(struct rank *r, uint64_t version, uint64_t turn, struct kedge__error *err)
 {
-	double start = together(r), cpu = cpu_seconds();
-	int rc = kedge__bench_said(r->k, kedge_checkpoint(r->k, version), err);
+	double start, cpu;
+	int rc;
+
+	kedge__bench_memory_fetch(fresh(r));
+	start = together(r);
+	cpu = cpu_seconds();
+	rc = kedge__bench_said(r->k, kedge_checkpoint(r->k, version), err);
 
 	note(r, BLOCKED, turn, kedge__clock_seconds() - start);
 	if (!rc)

@@ -9,6 +9,10 @@
 double kedge__bench_median(double *v, size_t n);
 uint64_t kedge__bench_random(uint64_t *seed);
 
+/* A virtual machine may have given free memory back to its host, and waits when it touches it again: so much of it is
+ * touched now, lest it be part of what is measured next. Call it before both sides of a comparison. */
+void kedge__bench_memory_fetch(uint64_t bytes);
+
 /* A new directory PREFIX-XXXXXX in PARENT. */
 int kedge__dir_make(const char *parent, const char *prefix, char **dir, struct kedge__error *err);
 /* tool_dir.c. MAKE makes a new one in PARENT; CLEAR removes all that is in it, REMOVE that and itself. */

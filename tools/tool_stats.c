@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tool_stats: figures over turns, and numbers that are the same in every run. */
+/* tool_stats: figures over turns, numbers that are the same in every run, and what must not disturb them. */
 #include "tool_bench.h"
 
 #include <stdlib.h>
+#include <sys/sysinfo.h>
 
 static int by_value(const void *a, const void *b)
 {
@@ -24,4 +25,18 @@ uint64_t kedge__bench_random(uint64_t *seed)
 	v = (v ^ v >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
 	v = (v ^ v >> 27) * UINT64_C(0x94D049BB133111EB);
 	return v ^ v >> 31;
+}
+
+void kedge__bench_memory_fetch(uint64_t bytes)
+{
+	struct sysinfo now;
+	size_t n = 0;
+	volatile uint8_t *at;
+
+	if (sysinfo(&now) == 0)
+		n = (size_t)KEDGE__MIN(bytes, (uint64_t)now.freeram * now.mem_unit / 2);
+	at = n ? kedge__map_alloc(n) : NULL;
+	for (size_t i = 0; at && i < n; i += 4096)
+		at[i] = 1;
+	kedge__map_free((void *)at, n);
 }
