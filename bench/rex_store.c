@@ -3,8 +3,9 @@
 #include "restore/restore.h"
 #include "rex.h"
 
-/* Where no codec packs it a block is the unit of the checksum alone: a small one has few dead bytes to be read. */
-#define PLAIN_BLOCK "4k"
+/* As by default: where no codec packs it, each page of a block has a checksum, and dead ones are not read. */
+#define PLAIN_BLOCK       "128k"
+#define PLAIN_BLOCK_BYTES (UINT32_C(128) << 10)
 
 struct store {
 	kedge_t *k;
@@ -97,7 +98,7 @@ int kedge__rex_store_coalesce(struct kedge__rex_keeper *k, size_t step, const st
 			      struct kedge__error *err)
 {
 	struct store *s = k->state;
-	struct kedge__coalesce_options options = {.version = step + 1, .keep_old = true, .block_bytes = 4096};
+	struct kedge__coalesce_options options = {.version = step + 1, .keep_old = true, .block_bytes = PLAIN_BLOCK_BYTES};
 	struct kedge__coalesce_report report;
 	struct kedge__catalog *cat = NULL;
 	int rc = kedge__rex_store_keep(k, step, inc, err);
