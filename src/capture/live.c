@@ -45,15 +45,6 @@ int kedge__region_read(const struct kedge__image_region *g, const struct kedge__
 
 /* ---- for a reduction */
 
-/* What follows is asked for next. The digest's own prefetch sees only the copy. */
-static void expect(const struct kedge__image_region *g, uint64_t from, uint64_t bytes)
-{
-	uint64_t to = KEDGE__MIN(g->bytes, from + bytes);
-
-	for (uint64_t at = from; at < to; at += 64)
-		__builtin_prefetch((const uint8_t *)g->data + at);
-}
-
 static const void *view_get(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all)
 {
 	struct kedge__live *l = ctx;
@@ -69,7 +60,6 @@ static const void *view_get(void *ctx, int worker, size_t region, uint64_t offse
 			return at;
 	} else {
 		memcpy(buffer, (const uint8_t *)g->data + offset, bytes);
-		expect(g, offset + bytes, bytes);
 		return buffer;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -91,6 +81,16 @@ static const void *view_where(void *ctx, size_t region, uint64_t offset, size_t 
 const struct kedge__image_view *kedge__live_view(struct kedge__live *l)
 {
 	return &l->view;
+}
+
+/* It comes to the caches meanwhile. Of a file, the kernel reads ahead. */
+static void view_expect(void *ctx, size_t region, uint64_t offset, size_t bytes)
+{
+	const struct kedge__live *l = ctx;
+	const uint8_t *data = l->image->regions[region].data;
+
+	for (size_t at = 0; at < bytes && !l->ways[region].file; at += 64)
+		__builtin_prefetch(data + offset + at);
 }
 
 /* ---- for what is stored */
@@ -213,7 +213,7 @@ int kedge__live_begin(const struct kedge__image *image, const struct kedge__hold
 	l->workers = workers;
 	l->image = image;
 	l->ways = ways;
-	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .where = view_where};
+	l->view = (struct kedge__image_view){.get = view_get, .ctx = l, .where = view_where, .expect = view_expect};
 	pthread_mutex_init(&l->lock, NULL);
 	*out = l;
 	return 0;

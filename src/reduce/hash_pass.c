@@ -73,7 +73,8 @@ struct piece {
 	uint64_t first;         /* chunk */
 	uint64_t slab_first;    /* that of the slab */
 	uint64_t old_chunks;    /* of the region that have a digest */
-	bool compare, apart;    /* as in txn */
+	uint64_t after;      /* where in the region the next piece is, behind all that are at hand; 0: there is none */
+	bool compare, apart; /* as in txn */
 };
 
 static bool same_bytes(const struct piece *p, uint64_t at, uint64_t len, uint64_t chunk)
@@ -243,20 +244,13 @@ static bool is_in_pieces(const struct kedge__reducer *r)
 
 #define PATIENCE 64 /* pieces at most without a look */
 
-struct looking {
-	const struct kedge__image_view *view; /* NULL: nobody looks */
-	uint64_t wait;                        /* pieces before the next look, */
-	uint64_t failed;                      /* after so many in a row that saw a change */
-};
-
 /* Sums of the last version must be known: who saw its digests in one moment and its sum in another saw what is the same
  * in both, or did not. */
-static struct looking looking_begin(const struct kedge__reducer *r, const struct piece *p)
+static bool may_look(const struct kedge__reducer *r, const struct piece *p)
 {
 	const struct kedge__txn *t = &r->txn;
-	bool looks = t->view && t->view->where && t->sums && p->compare && p->last->summed;
 
-	return (struct looking){.view = looks ? t->view : NULL};
+	return t->view && t->view->where && t->sums && p->compare && p->last->summed;
 }
 
 /* Is piece P, of one grain, what it was? */
@@ -277,21 +271,32 @@ static bool is_as_it_was(const struct kedge__reducer *r, const struct kedge__sla
 	return !memcmp(&sum, &p->last->sums[p->offset / kedge__grain(chunk)], sizeof(sum));
 }
 
-/* A look that saw a change was in vain, and where most changes few are taken. */
-static bool look(struct looking *l, const struct kedge__reducer *r, const struct kedge__slab *s,
-		 struct kedge__hash_worker *w, const struct piece *p)
+/* A look that saw a change was in vain, and where most changes, as where a tracker says so, few are taken. */
+static bool look(const struct kedge__reducer *r, const struct kedge__slab *s, struct kedge__hash_worker *w,
+		 const struct piece *p)
 {
-	if (!l->view || l->wait) {
-		l->wait -= l->wait > 0;
+	if (w->look_wait) {
+		w->look_wait--;
 		return false;
 	}
 	if (is_as_it_was(r, s, w, p)) {
-		l->failed = 0;
+		w->look_failed = 0;
 		return true;
 	}
-	l->failed = KEDGE__MIN(2 * l->failed + 1, PATIENCE);
-	l->wait = l->failed;
+	w->look_failed = KEDGE__MIN(2 * w->look_failed + 1, PATIENCE);
+	w->look_wait = w->look_failed;
 	return false;
+}
+
+/* The piece after P, if P is not the last of BYTES, or what comes after all of them, is on its way while P is worked
+ * on. The digest's own prefetch sees only the copy. */
+static void expect(const struct kedge__reducer *r, const struct kedge__slab *s, const struct piece *p, uint64_t bytes)
+{
+	const struct kedge__image_view *view = r->txn.view;
+	uint64_t from = p->bytes < bytes ? p->offset + p->bytes : p->after, end = kedge__slab_region(&r->txn, s)->bytes;
+
+	if (view->expect && from && from < end)
+		view->expect(view->ctx, s->region, from, KEDGE__MIN(end - from, COPY_BYTES));
 }
 
 /* ---- slabs */
@@ -302,11 +307,11 @@ static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int work
 	struct kedge__hash_worker *w = &r->txn.workers[worker];
 	bool in_pieces = !p.data;
 	uint64_t chunk = r->options.chunk, step = KEDGE__MAX(in_pieces ? COPY_BYTES : PIECE_BYTES, chunk);
-	struct looking l = in_pieces ? looking_begin(r, &p) : (struct looking){0};
+	bool looks = in_pieces && may_look(r, &p);
 
 	for (uint64_t at = 0; at < bytes; at += step, p.offset += step, p.first += step / chunk) {
 		p.bytes = KEDGE__MIN(step, bytes - at);
-		if (look(&l, r, s, w, &p)) {
+		if (looks && look(r, s, w, &p)) {
 			s->sum = kedge__sum_add(s->sum, p.last->sums[p.offset / step]);
 			continue;
 		}
@@ -314,6 +319,8 @@ static int hash_pieces(struct kedge__reducer *r, struct kedge__slab *s, int work
 			p.data = part_get(r, s, worker, p.offset, p.bytes);
 		if (!p.data)
 			return KEDGE_E_STATE;
+		if (in_pieces)
+			expect(r, s, &p, bytes - at);
 		kedge__digest_chunks(r->key, p.data, p.bytes, chunk, w->fresh);
 		s->sum = kedge__sum_add(s->sum, piece_sum(r, &p));
 		kedge__digests_weaken(r, w->fresh, kedge__chunks_of(p.bytes, chunk));
@@ -378,6 +385,7 @@ static int hash_dirty(struct kedge__reducer *r, struct kedge__slab *s, int worke
 		part.offset = from;
 		part.first = from / chunk;
 		part.old_chunks = kedge__slab_known(&r->txn, s, chunk);
+		part.after = i + 1 < d->count ? d->at[i + 1].start / grain * grain : 0;
 		rc = hash_part(r, s, worker, part, to - from);
 		if (rc)
 			return rc;
@@ -625,6 +633,7 @@ static int workers_make(struct kedge__reducer *r, struct kedge__error *err)
 			w->bytes = kedge__malloc(KEDGE__SLAB_BYTES);
 		if (!w->fresh || (bytes && !w->bytes))
 			return kedge__error_nomem(err);
+		w->look_wait = w->look_failed = 0;
 	}
 	r->txn.workers = r->workers;
 	return 0;

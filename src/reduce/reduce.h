@@ -231,6 +231,8 @@ struct kedge__region_dirty {
  *
  * where() says where the bytes are while they may be changing, or NULL. A look there counts only if it finds, by digests and by
  * the sum, what the last version has; otherwise get() follows. It is NULL where that would save nothing.
+ *
+ * expect() says what will probably be requested next; NULL: nobody wants to know.
  */
 struct kedge__image_view {
 	const void *(*get)(void *ctx, int worker, size_t region, uint64_t offset, void *buffer, size_t bytes, bool all);
@@ -239,6 +241,7 @@ struct kedge__image_view {
 	void *ctx;
 	bool stays;
 	const void *(*where)(void *ctx, size_t region, uint64_t offset, size_t bytes);
+	void (*expect)(void *ctx, size_t region, uint64_t offset, size_t bytes);
 };
 
 /* An image that is on a GPU. room() gives pinned memory of the host for at least BYTES bytes of literals, *HAVE of them, until the version

@@ -170,6 +170,8 @@ struct kedge__hash_worker {             /* what one thread found, in the order o
 	uint64_t touched; /* bytes of these that have been written to, and take memory */
 	struct kedge__digest *fresh; /* scratch: digests of a piece */
 	uint8_t *bytes;              /* scratch: a slab that is seen through a view; what is compared */
+	uint64_t look_wait;          /* pieces before the next look where they are, */
+	uint64_t look_failed;        /* after so many in a row that saw a change */
 };
 
 struct kedge__emitter;

@@ -18,6 +18,8 @@ struct world {
 	struct kedge__image_view view;
 	const uint8_t *peeked;           /* where others look; NULL: nowhere */
 	uint64_t got, looked;            /* bytes */
+	uint64_t expected;               /* offset */
+	size_t foreseen, requests;       /* pages that get() was asked for */
 	struct kedge__reducer *r, *peer; /* the peer sees the image where it is */
 	uint64_t seed;
 };
@@ -29,6 +31,8 @@ static const void *world_get(void *ctx, int worker, size_t region, uint64_t offs
 
 	(void)worker, (void)all, (void)region;
 	w->got += bytes;
+	w->requests++;
+	w->foreseen += offset == w->expected;
 	return memcpy(buffer, memory + offset, bytes);
 }
 
@@ -41,6 +45,15 @@ static const void *world_where(void *ctx, size_t region, uint64_t offset, size_t
 	return w->peeked ? w->peeked + offset : NULL;
 }
 
+static void world_expect(void *ctx, size_t region, uint64_t offset, size_t bytes)
+{
+	struct world *w = ctx;
+
+	(void)region;
+	assert_true(bytes && offset + bytes <= sizeof(memory));
+	w->expected = offset;
+}
+
 static void world_init(struct world *w, enum kedge__reducer_id id, uint64_t mask)
 {
 	static const uint8_t seed[KEDGE__DIGEST_SEED_BYTES] = {1};
@@ -49,7 +62,7 @@ static void world_init(struct world *w, enum kedge__reducer_id id, uint64_t mask
 
 	*w = (struct world){.region = {0, memory, sizeof(memory)}, .peeked = memory, .seed = 5};
 	w->image = (struct kedge__image){&w->region, 1};
-	w->view = (struct kedge__image_view){.get = world_get, .ctx = w, .where = world_where};
+	w->view = (struct kedge__image_view){.get = world_get, .ctx = w, .where = world_where, .expect = world_expect};
 	draw_bytes(&w->seed, memory, sizeof(memory));
 	assert_int_equal(kedge__reducer_new(&o, &w->r, NULL), 0);
 	assert_int_equal(kedge__reducer_new(&o, &w->peer, NULL), 0);
@@ -61,13 +74,14 @@ static void world_done(struct world *w)
 	kedge__reducer_free(w->peer);
 }
 
-/* The same version, by both; *CHANGED: bytes that are. */
-static void take(struct world *w, uint64_t version, uint64_t *changed)
+/* The same version, by both, with what is known of changes; *CHANGED: bytes that are. */
+static void take_dirty(struct world *w, uint64_t version, const struct kedge__region_dirty *dirty, uint64_t *changed)
 {
-	const struct kedge__reduce_how how = {.view = &w->view};
+	const struct kedge__reduce_how how = {.view = &w->view, .dirty = dirty};
 	struct kedge__reduction red = {0}, peer = {0};
 
-	w->got = w->looked = 0;
+	w->got = w->looked = w->expected = 0;
+	w->foreseen = w->requests = 0;
 	assert_int_equal(kedge__reducer_reduce(w->r, NULL, version, &w->image, &how, &red, NULL), 0);
 	assert_int_equal(kedge__reducer_reduce(w->peer, NULL, version, &w->image, NULL, &peer, NULL), 0);
 	assert_true(kedge__digest_equal(red.region_digests[0], peer.region_digests[0]));
@@ -77,6 +91,11 @@ static void take(struct world *w, uint64_t version, uint64_t *changed)
 	kedge__reducer_commit(w->peer);
 	kedge__reduction_done(&red);
 	kedge__reduction_done(&peer);
+}
+
+static void take(struct world *w, uint64_t version, uint64_t *changed)
+{
+	take_dirty(w, version, NULL, changed);
 }
 
 /* What did not change is not copied; what did, is found, and once it has been it is known. */
@@ -172,13 +191,35 @@ static void test_sums_are_of_the_bytes(void **state)
 	world_done(&w);
 }
 
+/* Pages here and there that a tracker names: hardly one is looked at in vain, and before each the view hears of it. */
+static void test_next_is_expected(void **state)
+{
+	struct kedge__range ranges[BYTES / PAGE];
+	struct kedge__region_dirty dirty = {.known = true, .at = ranges};
+	uint64_t changed;
+	struct world w;
+
+	(void)state;
+	world_init(&w, KEDGE__REDUCER_TREE, 0);
+	take(&w, 1, &changed);
+	for (uint64_t at = 0; at + PAGE <= BYTES; at += (1 + draw_below(&w.seed, 4)) * PAGE) {
+		ranges[dirty.count++] = (struct kedge__range){at + draw_below(&w.seed, 100), 8};
+		memory[ranges[dirty.count - 1].start] ^= 1;
+	}
+	take_dirty(&w, 2, &dirty, &changed);
+	assert_int_equal(changed, dirty.count * CHUNK);
+	assert_int_equal(w.requests, dirty.count);
+	assert_int_equal(w.foreseen, dirty.count); /* the first is at 0 */
+	assert_true(w.looked <= 8 * PAGE);
+	world_done(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_only_changes_are_copied),
-	    cmocka_unit_test(test_all_new),
-	    cmocka_unit_test(test_changed_meanwhile),
-	    cmocka_unit_test(test_sums_are_of_the_bytes),
+	    cmocka_unit_test(test_only_changes_are_copied), cmocka_unit_test(test_all_new),
+	    cmocka_unit_test(test_changed_meanwhile),       cmocka_unit_test(test_sums_are_of_the_bytes),
+	    cmocka_unit_test(test_next_is_expected),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
