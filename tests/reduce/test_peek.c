@@ -191,7 +191,8 @@ static void test_sums_are_of_the_bytes(void **state)
 	world_done(&w);
 }
 
-/* Pages here and there that a tracker names: hardly one is looked at in vain, and before each the view hears of it. */
+/* Pages here and there that a tracker names: few are looked at in vain, and the view is told of each before it is
+ * requested. */
 static void test_next_is_expected(void **state)
 {
 	struct kedge__range ranges[BYTES / PAGE];
