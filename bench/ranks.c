@@ -70,10 +70,10 @@ static void note(const struct rank *r, enum figure f, uint64_t turn, double valu
 	r->b->shared->figures[f][turn][r->rank] = value;
 }
 
-/* Memory that files and a version need beside what there is. */
-static uint64_t fresh(const struct rank *r)
+/* For files and a version. */
+static void memory_fetch(const struct rank *r)
 {
-	return r->b->size * (r->b->l2_dir ? 5 : 3) / 2;
+	kedge__bench_memory_fetch(r->b->size * (r->b->l2_dir ? 5 : 3) / 2, r->b->ranks);
 }
 
 /* ---- what memory allows */
@@ -140,11 +140,10 @@ static int plain_measure(struct rank *r, uint64_t turn, struct kedge__error *err
 	double start, cpu;
 	int rc;
 
-	kedge__bench_memory_fetch(fresh(r));
+	memory_fetch(r);
 	start = together(r);
 	cpu = cpu_seconds();
 	rc = plain_write(r, err);
-
 	if (!rc && r->b->l2_dir)
 		rc = plain_copy(r, err);
 	note(r, PLAIN, turn, kedge__clock_seconds() - start);
@@ -209,11 +208,10 @@ static int version_measure(struct rank *r, uint64_t version, uint64_t turn, stru
 	double start, cpu;
 	int rc;
 
-	kedge__bench_memory_fetch(fresh(r));
+	memory_fetch(r);
 	start = together(r);
 	cpu = cpu_seconds();
 	rc = kedge__bench_said(r->k, kedge_checkpoint(r->k, version), err);
-
 	note(r, BLOCKED, turn, kedge__clock_seconds() - start);
 	if (!rc)
 		rc = kedge__bench_said(r->k, stored_wait(r, version), err);

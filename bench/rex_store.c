@@ -4,8 +4,7 @@
 #include "rex.h"
 
 /* As by default: where no codec packs it, each page of a block has a checksum, and dead ones are not read. */
-#define PLAIN_BLOCK       "128k"
-#define PLAIN_BLOCK_BYTES (UINT32_C(128) << 10)
+#define PLAIN_BLOCK (UINT32_C(128) << 10)
 
 struct store {
 	kedge_t *k;
@@ -31,7 +30,8 @@ static int open_job(struct kedge__rex_keeper *k, struct store *s, struct kedge__
 			    kedge__asprintf("threads=1"),
 			    kedge__asprintf("sync=no"),
 			    kedge__asprintf("codec_rate=%.0f", k->rate),
-			    kedge__asprintf("block=%s", k->method->packed ? k->block : PLAIN_BLOCK),
+			    k->method->packed ? kedge__asprintf("block=%s", k->block)
+					      : kedge__asprintf("block=%u", PLAIN_BLOCK),
 			    NULL};
 	int rc;
 
@@ -98,7 +98,7 @@ int kedge__rex_store_coalesce(struct kedge__rex_keeper *k, size_t step, const st
 			      struct kedge__error *err)
 {
 	struct store *s = k->state;
-	struct kedge__coalesce_options options = {.version = step + 1, .keep_old = true, .block_bytes = PLAIN_BLOCK_BYTES};
+	struct kedge__coalesce_options options = {.version = step + 1, .keep_old = true, .block_bytes = PLAIN_BLOCK};
 	struct kedge__coalesce_report report;
 	struct kedge__catalog *cat = NULL;
 	int rc = kedge__rex_store_keep(k, step, inc, err);

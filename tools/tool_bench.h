@@ -10,8 +10,9 @@ double kedge__bench_median(double *v, size_t n);
 uint64_t kedge__bench_random(uint64_t *seed);
 
 /* A virtual machine may have given free memory back to its host, and waits when it touches it again: so much of it is
- * touched now, lest it be part of what is measured next. Call it before both sides of a comparison. */
-void kedge__bench_memory_fetch(uint64_t bytes);
+ * touched now, lest it be part of what is measured next. Call it before both sides of a comparison. So many PROCESSES do so
+ * at once; together they take half of what is free at most. */
+void kedge__bench_memory_fetch(uint64_t bytes, uint64_t processes);
 
 /* A new directory PREFIX-XXXXXX in PARENT. */
 int kedge__dir_make(const char *parent, const char *prefix, char **dir, struct kedge__error *err);

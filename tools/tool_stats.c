@@ -27,14 +27,14 @@ uint64_t kedge__bench_random(uint64_t *seed)
 	return v ^ v >> 31;
 }
 
-void kedge__bench_memory_fetch(uint64_t bytes)
+void kedge__bench_memory_fetch(uint64_t bytes, uint64_t processes)
 {
 	struct sysinfo now;
 	size_t n = 0;
 	volatile uint8_t *at;
 
 	if (sysinfo(&now) == 0)
-		n = (size_t)KEDGE__MIN(bytes, (uint64_t)now.freeram * now.mem_unit / 2);
+		n = (size_t)KEDGE__MIN(bytes, (uint64_t)now.freeram * now.mem_unit / 2 / processes);
 	at = n ? kedge__map_alloc(n) : NULL;
 	for (size_t i = 0; at && i < n; i += 4096)
 		at[i] = 1;
