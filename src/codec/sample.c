@@ -6,20 +6,15 @@
  * codecs that differ in speed by more than measurements do; of the others the smallest is chosen.
  */
 #include "codec/candidates.h"
+#include "codec/chunks.h"
 
 #include <math.h>
 #include <time.h>
 
-#define CHUNKS          8
 #define CHUNKS_LEAST    3          /* before they are made longer than they must be */
-#define PLACES          32         /* that are looked at to find them */
-#define CALM            4          /* what is calm counts as much as restless places do on an average, by this */
-#define LOOK_EVERY      256        /* bytes: a word is compared with the one before it */
 #define CHUNK_BYTES     (64 << 10) /* at most */
 #define CHUNK_LEAST     (16 << 10) /* of several */
 #define ROWS            32         /* that make a chunk at least, if there is the time */
-#define SCREEN_PART     8          /* of a chunk, its most restless part, is what all candidates are tried on */
-#define SCREEN_LEAST    2048       /* bytes of it; less would be all headers */
 #define BLOCK_BYTES     (128 << 10)
 #define SHARE           0.05  /* of the time of packing */
 #define SHARE_BYTES     0.1   /* of untyped data, of which nothing is known */
@@ -29,21 +24,27 @@
 #define SETUP           5e-6  /* seconds that a try takes however small the sample */
 #define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
 #define STRIDE_PLACES   3
-#define FASTER          0.25 /* of the time that a codec takes as a rule: what it may take at best */
-#define WORTH_LEAST     512  /* bytes; those of less are stored sooner than anything begins to pack */
-#define SIZE_MOST       0.98 /* share of itself that data has to shrink to */
-#define SIZE_MOST_TIMED 0.95 /* the same where time counts */
-#define HOPELESS        0.99 /* what the best leaves of the short samples, if longer ones are not worth the time */
-#define FINAL           4    /* candidates that are tried on more */
+#define FASTER          0.25  /* of the time that a codec takes as a rule: what it may take at best */
+#define WORTH_LEAST     512   /* bytes; those of less are stored sooner than anything begins to pack */
+#define SIZE_MOST       0.98  /* share of itself that data has to shrink to */
+#define SIZE_MOST_TIMED 0.95  /* the same where time counts, */
+#define SIZE_MOST_MAX   0.995 /* and for "max" */
+#define HOPELESS        0.99  /* what the best leaves of the short samples, if longer ones are not worth the time */
+#define FINAL           4     /* candidates that are tried on more */
 #define FINALS_MOST     16
 #define TURNS           2      /* of which the fastest counts, where time does */
 #define FINAL_WORK      6.5    /* how often they pack the chunks together, in parts and as a whole */
+#define FINAL_SHARE     0.6    /* of the time for that; the rest is for entire blocks, where there are some */
+#define SETUP_MOST      0.5    /* of the time that a chunk takes */
+#define BLOCK_WORK      3      /* how often it packs a block: as a whole, in chunks, and once more for the time */
 #define PARTED          2      /* chunks that are also packed by halves, to see what a beginning takes */
 #define ALIKE           1.3    /* times that differ by less count as the same */
+#define ALIKE_POWER     0.15   /* of how much smaller one is, for what it may take more */
 #define AS_SMALL        1.02   /* the same of sizes, */
 #define AS_SMALL_USUAL  1.005  /* and where speeds are not measured, so that they say less */
 #define FASTER_LEAST    0.95   /* of the time of another, for one to be the faster */
 #define PACE_LEAST      0.6e-9 /* seconds a byte: what else a checkpoint does with it takes as long */
+#define EVEN            1.25   /* how much more some chunks of even data may leave than others */
 #define CONFIRMED       0.5    /* of what the samples promise to save, at least, has to be saved on a block */
 #define CONFIRM_MOST    3      /* of them are tried */
 #define IDLE            0.2 /* how much it counts that the core, or storage, which waits for the other has less to do */
@@ -52,27 +53,22 @@
 #define FETCH           1e9  /* bytes a second of the base */
 #define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
 #define NEAR            3    /* how many a block chooses among */
-#define NEAR_COST       1.35 /* how much worse than the best on the samples of the region they may be */
-#define PLANES          4    /* in a chunk, of which all but one have one before them, are enough */
+#define NEAR_COST       1.35 /* how much worse than the best they may be, and what is compared on a block */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
-
-struct chunk {
-	const uint8_t *raw, *base;
-	size_t bytes;
-	size_t part;   /* where the part begins on which all candidates are tried */
-	double weight; /* how many places it stands for */
-};
 
 struct trial {
 	size_t candidate;
 	struct kedge__codec_choice choice;
-	size_t begun[CHUNKS];    /* bytes that parts of the chunks shrank to, */
-	size_t packed[CHUNKS];   /* and that all of each did */
-	double time;             /* seconds that the latter took, as if all of the places were packed */
+	size_t begun[KEDGE__CHUNKS];  /* bytes that parts of the chunks shrank to, */
+	size_t packed[KEDGE__CHUNKS]; /* and that all of each did */
+	double time;                  /* seconds that the latter took, as if all of the places were packed */
 	double parted, setup;    /* the share of bytes and seconds that a chunk takes more if it is packed by halves */
+	double whole;            /* the share of itself that an entire block shrinks to, */
+	double joined, slowed;   /* and of the bytes and the seconds that its chunks take */
+	bool compared;           /* on a block, */
+	bool beaten;             /* and by one */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
 	bool final;
-	bool beaten;           /* by an entire block */
 	uint64_t bytes, tries; /* that it took */
 };
 
@@ -83,9 +79,10 @@ struct sampler {
 	uint64_t total;
 	enum kedge_type type;
 	bool base;
-	double budget; /* seconds */
+	double budget; /* seconds, */
+	double blocks; /* and those of them that are left for entire blocks */
 	size_t chunk;  /* bytes of one, at most */
-	struct chunk chunks[CHUNKS];
+	struct kedge__chunk chunks[KEDGE__CHUNKS];
 	size_t chunk_count;
 	uint8_t *packed; /* BLOCK_BYTES for each thread */
 	struct trial *trials;
@@ -117,9 +114,9 @@ static bool by_size(const struct sampler *s)
 	return s->wanted.smallest || s->wanted.target > 0;
 }
 
-static double handicap(const struct trial *t)
+static double handicap(const struct sampler *s, const struct trial *t)
 {
-	return kedge__candidates[t->candidate].data & KEDGE__WITH_BASE ? BASE_LEAST : 1;
+	return kedge__candidates[t->candidate].data & KEDGE__WITH_BASE && !s->wanted.smallest ? BASE_LEAST : 1;
 }
 
 /* The less the better. */
@@ -130,8 +127,14 @@ static double cost_of(const struct sampler *s, const struct trial *t)
 	if (s->wanted.target > 0 && t->pace > 1 / s->wanted.target)
 		return INFINITY;
 	if (by_size(s))
-		return t->size * handicap(t);
-	return (KEDGE__MAX(pace, stored) + IDLE * KEDGE__MIN(pace, stored)) * handicap(t);
+		return t->size * handicap(s, t);
+	return (KEDGE__MAX(pace, stored) + IDLE * KEDGE__MIN(pace, stored)) * handicap(s, t);
+}
+
+/* Speeds are measured, and matter. */
+static bool time_counts(const struct sampler *s)
+{
+	return !s->wanted.pace && !by_size(s);
 }
 
 static double cost_of_none(const struct sampler *s)
@@ -179,130 +182,35 @@ static double screen_bytes(const struct sampler *s, size_t n)
 			slowness += c->data & KEDGE__THERE ? 1 / SPEED : usual_pace(s, c);
 	}
 	return (s->budget - SETUP * (double)(n + FINAL)) /
-	       (slowness * (1 + FINAL_WORK * SCREEN_PART / (double)(n + 1)));
+	       (slowness * (1 + FINAL_WORK * KEDGE__CHUNK_PART / (double)(n + 1)));
 }
 
 /* How many candidates, and how much of them each. */
 static void plan_work(struct sampler *s)
 {
 	double bytes = screen_bytes(s, s->trial_count),
-	       least = KEDGE__MIN(SCREEN_LEAST, (double)s->total / SCREEN_PART);
+	       least = KEDGE__MIN(KEDGE__CHUNK_LEAST, (double)s->total / KEDGE__CHUNK_PART);
 	double size;
 
 	while (s->trial_count > 1 && bytes < least && !s->wanted.smallest)
 		bytes = screen_bytes(s, --s->trial_count);
-	bytes = SCREEN_PART * KEDGE__MAX(bytes, least);
+	bytes = KEDGE__CHUNK_PART * KEDGE__MAX(bytes, least);
+	/* With enough chunks, and long ones, there is time for entire blocks, of which one is like the other if they
+	 * have a type. */
+	if (bytes > KEDGE__CHUNKS * CHUNK_LEAST && s->type != KEDGE_BYTES && !s->wanted.smallest) {
+		size = KEDGE__MAX(bytes * FINAL_SHARE, (double)KEDGE__CHUNKS * CHUNK_LEAST);
+		s->blocks = s->budget * (1 - size / bytes);
+		bytes = size;
+	}
 	/* Several places, then longer ones; of rows, some, if there are a few places. */
 	size = (double)s->wanted.row * (double)kedge_type_size(s->type) * ROWS;
-	size = KEDGE__MAX(KEDGE__MIN(size, bytes / CHUNKS_LEAST), KEDGE__MAX(bytes / CHUNKS, CHUNK_LEAST));
+	size = KEDGE__MAX(KEDGE__MIN(size, bytes / CHUNKS_LEAST), KEDGE__MAX(bytes / KEDGE__CHUNKS, CHUNK_LEAST));
 	size = KEDGE__MIN(KEDGE__MIN(size, CHUNK_BYTES), bytes);
 	s->chunk = KEDGE__MAX((size_t)size / 64 * 64, (size_t)64);
-	s->chunk_count = (size_t)KEDGE__MIN(KEDGE__MAX(bytes / size, 1), (double)CHUNKS);
+	s->chunk_count = (size_t)KEDGE__MIN(KEDGE__MAX(bytes / size, 1), (double)KEDGE__CHUNKS);
 }
 
-/* ------------------------------------------------------------------ samples */
-
-/* How many of some words of a chunk are not that before them. */
-static unsigned unrest(const struct chunk *c, size_t from, size_t to)
-{
-	unsigned n = 0;
-
-	for (size_t i = from + 8; i + 8 <= to; i += LOOK_EVERY)
-		n += kedge__get64(c->raw + i) != kedge__get64(c->raw + i - 8);
-	return n;
-}
-
-static size_t part_bytes(const struct chunk *c)
-{
-	return KEDGE__MIN(c->bytes, KEDGE__MAX(c->bytes / SCREEN_PART / 64 * 64, (size_t)SCREEN_LEAST));
-}
-
-static size_t find_part(const struct chunk *c)
-{
-	size_t n = part_bytes(c), best = 0;
-	unsigned most = 0;
-
-	for (size_t at = 0; at + n <= c->bytes; at += n) {
-		unsigned r = unrest(c, at, at + n);
-
-		if (r > most) {
-			most = r;
-			best = at;
-		}
-	}
-	return best;
-}
-
-static size_t chunks_of(const struct sampler *s, const struct kedge__codec_input *piece)
-{
-	return piece->bytes ? KEDGE__MAX(piece->bytes / s->chunk, (size_t)1) : 0;
-}
-
-/* Chunk I of all that the pieces could be cut into. */
-static struct chunk chunk_at(const struct sampler *s, size_t i)
-{
-	const struct kedge__codec_input *piece = s->pieces;
-	struct chunk c = {0};
-
-	for (; i >= chunks_of(s, piece); piece++)
-		i -= chunks_of(s, piece);
-	c.raw = (const uint8_t *)piece->raw + i * s->chunk;
-	c.base = s->base ? (const uint8_t *)piece->base + i * s->chunk : NULL;
-	c.bytes = KEDGE__MIN(piece->bytes - i * s->chunk, s->chunk);
-	return c;
-}
-
-/* Places from all over, from the calmest to the most restless, each with how many of its words are not calm; how many
- * places. */
-static size_t find_places(const struct sampler *s, struct chunk places[PLACES], unsigned rest[PLACES])
-{
-	size_t all = 0, n;
-
-	for (size_t i = 0; i < s->count; i++)
-		all += chunks_of(s, &s->pieces[i]);
-	n = KEDGE__MIN(all, (size_t)PLACES);
-	for (size_t i = 0; i < n; i++) {
-		const struct chunk c = chunk_at(s, i * all / n);
-		unsigned r = unrest(&c, 0, c.bytes);
-		size_t k = i;
-
-		for (; k > 0 && rest[k - 1] > r; k--) {
-			rest[k] = rest[k - 1];
-			places[k] = places[k - 1];
-		}
-		rest[k] = r;
-		places[k] = c;
-	}
-	return n;
-}
-
-/* Chunks that stand for the places around them: a region may be calm here and restless there. Where there is more to
- * be packed they are closer to each other: one that is calm nearly everywhere is judged by where it is not. */
-static void take_chunks(struct sampler *s)
-{
-	unsigned rest[PLACES], least;
-	struct chunk places[PLACES];
-	size_t n = find_places(s, places, rest), wanted = KEDGE__MIN(s->chunk_count, n), from = 0;
-	uint64_t all = 0, mass = 0;
-
-	for (size_t k = 0; k < n; k++)
-		all += rest[k];
-	least = (unsigned)(all / n / CALM) + 1;
-	all += n * (uint64_t)least;
-	s->chunk_count = 0;
-	for (size_t k = 0; k < n; k++) {
-		uint64_t group = mass * wanted / all;
-
-		mass += rest[k] + least;
-		if (k + 1 < n && mass * wanted / all == group)
-			continue;
-		s->chunks[s->chunk_count] = places[(from + k + 1) / 2];
-		s->chunks[s->chunk_count].weight = (double)(k + 1 - from);
-		s->chunks[s->chunk_count].part = find_part(&s->chunks[s->chunk_count]);
-		s->chunk_count++;
-		from = k + 1;
-	}
-}
+/* ------------------------------------------------------------------ records */
 
 /* The size of records: by the shape, or as found in the most restless places. */
 static unsigned find_stride(const struct sampler *s)
@@ -317,7 +225,7 @@ static unsigned find_stride(const struct sampler *s)
 		places = s->budget < 4 * STRIDE_TIME ? 0 : 1;
 	kedge__strides_init(&strides);
 	for (size_t i = 0; i < places; i++) {
-		const struct chunk *c = &s->chunks[s->chunk_count - 1 - i];
+		const struct kedge__chunk *c = &s->chunks[s->chunk_count - 1 - i];
 
 		kedge__strides_count(&strides, c->raw, c->bytes);
 	}
@@ -335,7 +243,7 @@ static double thread_seconds(void)
 }
 
 /* What bytes FROM to TO of a chunk shrink to. */
-static size_t pack_part(const struct sampler *s, struct trial *t, const struct chunk *c, size_t from, size_t to,
+static size_t pack_part(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
 			int worker)
 {
 	const struct kedge__codec_input in = {
@@ -359,17 +267,20 @@ static void judge(const struct sampler *s, struct trial *t)
 	for (size_t i = 0; i < s->chunk_count; i++) {
 		double weight = s->chunks[i].weight;
 
-		raw += weight * (double)(t->final ? s->chunks[i].bytes : part_bytes(&s->chunks[i]));
+		raw += weight * (double)(t->final ? s->chunks[i].bytes : kedge__chunk_part_bytes(&s->chunks[i]));
 		packed += weight * (double)(t->final ? t->packed[i] : t->begun[i]);
 		places += weight;
 	}
 	t->size = packed / raw;
 	t->pace = t->time / raw;
 	chunk = raw / places;
-	/* A block is one of several chunks, of which all but one save what it takes to begin. */
-	if (t->final && chunk < block) {
+	if (t->compared) {
+		t->size *= t->joined;
+		t->pace *= t->slowed;
+	} else if (t->final && chunk < block) {
+		/* A block is one of several chunks, of which all but one save what it takes to begin. */
 		t->size *= KEDGE__MAX(1 - t->parted * (1 - chunk / block), 0.5);
-		t->pace *= KEDGE__MAX(1 - t->setup * (1 - chunk / block), 0.5);
+		t->pace *= KEDGE__MAX(1 - t->setup * (1 - chunk / block), 1 - SETUP_MOST);
 	}
 	if (t->choice.there)
 		t->pace = 1 / c->encode; /* not what it takes here */
@@ -398,7 +309,7 @@ static int screen_one(void *ctx, size_t i, int worker)
 		return 0;
 	for (size_t k = 0; k < s->chunk_count; k++)
 		t->begun[k] = pack_part(s, t, &s->chunks[k], s->chunks[k].part,
-					s->chunks[k].part + part_bytes(&s->chunks[k]), worker);
+					s->chunks[k].part + kedge__chunk_part_bytes(&s->chunks[k]), worker);
 	judge(s, t);
 	return 0;
 }
@@ -422,7 +333,7 @@ static double time_part(const struct sampler *s, struct trial *t, size_t i, size
 	double least = INFINITY;
 
 	/* The least is what it takes; the rest is what else happens on the machine, and another thing each time. */
-	for (int turn = 0; turn < (s->wanted.pace || by_size(s) ? 1 : TURNS); turn++) {
+	for (int turn = 0; turn < (time_counts(s) ? TURNS : 1); turn++) {
 		double start = thread_seconds();
 
 		*packed = pack_part(s, t, &s->chunks[i], from, to, worker);
@@ -432,7 +343,7 @@ static double time_part(const struct sampler *s, struct trial *t, size_t i, size
 }
 
 /* What the more restless chunks take more by halves: bytes and seconds. TIMES are those of all of each. */
-static void try_halves(const struct sampler *s, struct trial *t, const double times[CHUNKS], int worker)
+static void try_halves(const struct sampler *s, struct trial *t, const double times[KEDGE__CHUNKS], int worker)
 {
 	size_t n = KEDGE__MIN(s->chunk_count, (size_t)PARTED);
 	double packed = 0, time = 0, more = 0, longer = 0;
@@ -458,7 +369,7 @@ static int try_finally(void *ctx, size_t n, int worker)
 {
 	const struct sampler *s = ctx;
 	struct trial *t = s->finals[n];
-	double times[CHUNKS];
+	double times[KEDGE__CHUNKS];
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
 		times[i] = time_part(s, t, i, 0, s->chunks[i].bytes, worker, &t->packed[i]);
@@ -562,14 +473,12 @@ static uint64_t find_near(const struct sampler *s, double least)
 }
 
 /* For "max", every block is packed with all. */
-static uint64_t find_all(const struct sampler *s, const struct kedge__codec_choice *best)
+static uint64_t find_all(const struct sampler *s)
 {
 	uint64_t set = 0;
 
 	for (size_t i = 0; i < s->trial_count; i++)
-		if (best->steps & KEDGE__STEP_BASE ||
-		    !(kedge__candidates[s->trials[i].candidate].data & KEDGE__WITH_BASE))
-			set |= UINT64_C(1) << s->trials[i].candidate;
+		set |= UINT64_C(1) << s->trials[i].candidate;
 	return set;
 }
 
@@ -577,122 +486,248 @@ static uint64_t find_all(const struct sampler *s, const struct kedge__codec_choi
 static bool is_worth(const struct sampler *s, const struct trial *t)
 {
 	/* Where size is what counts, and where samples show too little: shuffled bytes pack better by the block. */
-	double most = by_size(s) || s->type == KEDGE_BYTES ? SIZE_MOST : SIZE_MOST_TIMED;
+	double most = s->wanted.smallest                     ? SIZE_MOST_MAX
+		      : by_size(s) || s->type == KEDGE_BYTES ? SIZE_MOST
+							     : SIZE_MOST_TIMED;
 
 	return t->final && !t->beaten && t->size <= most && t->cost <= cost_of_none(s);
 }
 
-/* What a GPU packs, and nothing beats, is not exchanged for something that costs about the same. */
-static bool is_there(const struct sampler *s, double least)
+static struct trial *find_cheapest(const struct sampler *s)
 {
-	bool there = false;
-
-	for (size_t i = 0; i < s->trial_count; i++)
-		there =
-		    there || (s->trials[i].choice.there && is_worth(s, &s->trials[i]) && s->trials[i].cost <= least);
-	return there;
-}
-
-/* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
-static struct trial *find_winner(const struct sampler *s, double least)
-{
-	double most = least * (by_size(s) || is_there(s, least) ? 1 : ALIKE), small = INFINITY;
-	double about = by_size(s) ? 1 : s->wanted.pace ? AS_SMALL_USUAL : AS_SMALL;
 	struct trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
-		if (is_worth(s, &s->trials[i]) && s->trials[i].cost <= most)
-			small = KEDGE__MIN(small, s->trials[i].size * handicap(&s->trials[i]));
+		if (is_worth(s, &s->trials[i]) && (!best || s->trials[i].cost < best->cost))
+			best = &s->trials[i];
+	return best;
+}
+
+/* What T may cost beside the cheapest to count as about the same: the more, the smaller it is. What a GPU packs, and
+ * nothing beats, is not exchanged for something that costs about the same. */
+static double cost_most(const struct sampler *s, const struct trial *cheapest, const struct trial *t)
+{
+	double smaller = cheapest->size * handicap(s, cheapest) / (t->size * handicap(s, t));
+
+	if (by_size(s) || cheapest->choice.there)
+		return cheapest->cost;
+	return cheapest->cost * ALIKE * pow(KEDGE__MAX(smaller, 1), ALIKE_POWER);
+}
+
+/* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
+static struct trial *find_winner(const struct sampler *s)
+{
+	double about = by_size(s) ? 1 : s->wanted.pace ? AS_SMALL_USUAL : AS_SMALL, small = INFINITY;
+	const struct trial *cheapest = find_cheapest(s);
+	struct trial *best = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++) {
+		const struct trial *t = &s->trials[i];
+
+		if (is_worth(s, t) && t->cost <= cost_most(s, cheapest, t))
+			small = KEDGE__MIN(small, t->size * handicap(s, t));
+	}
 	for (size_t i = 0; i < s->trial_count; i++) {
 		struct trial *t = &s->trials[i];
 
-		if (is_worth(s, t) && t->cost <= most && t->size * handicap(t) <= small * about &&
-		    (!best || t->pace < best->pace * FASTER_LEAST))
+		if (is_worth(s, t) && t->cost <= cost_most(s, cheapest, t) &&
+		    t->size * handicap(s, t) <= small * about && (!best || t->pace < best->pace * FASTER_LEAST))
 			best = t;
 	}
 	return best;
 }
 
-static double least_cost(const struct sampler *s)
+/* ------------------------------------------------------------------ entire blocks */
+
+/* The piece with the most restless chunk, or that in the middle, if more of it is there. */
+static struct kedge__chunk take_block(const struct sampler *s)
 {
-	double least = INFINITY;
-
-	for (size_t i = 0; i < s->trial_count; i++)
-		if (is_worth(s, &s->trials[i]))
-			least = KEDGE__MIN(least, s->trials[i].cost);
-	return least;
-}
-
-/* The share of itself that an entire block, as far as there is one, shrinks to. */
-static double block_share(const struct sampler *s, const struct kedge__codec_input *piece, struct trial *t)
-{
-	const struct chunk c = {
-	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
-
-	return (double)pack_part(s, t, &c, 0, c.bytes, 0) / (double)c.bytes;
-}
-
-/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one has. */
-static void confirm(struct sampler *s)
-{
-	const struct kedge__codec_input *piece = &s->pieces[s->count / 2];
-	struct trial *best = NULL;
-
-	if (s->wanted.smallest || piece->bytes < 2 * s->chunk)
-		return;
-	for (int turn = 0; turn < CONFIRM_MOST && (!best || best->beaten); turn++) {
-		best = find_winner(s, least_cost(s));
-		if (!best)
-			return;
-		best->beaten = 1 - block_share(s, piece, best) < CONFIRMED * (1 - best->size);
-	}
-}
-
-/* The piece with the most restless chunk. */
-static const struct kedge__codec_input *restless_piece(const struct sampler *s)
-{
+	const struct kedge__codec_input *piece = s->pieces, *middle = &s->pieces[s->count / 2];
 	const uint8_t *at = s->chunks[s->chunk_count - 1].raw;
-	const struct kedge__codec_input *piece = s->pieces;
 
 	while (at < (const uint8_t *)piece->raw || at >= (const uint8_t *)piece->raw + piece->bytes)
 		piece++;
-	return piece;
+	if (piece->bytes < middle->bytes)
+		piece = middle;
+	return (struct kedge__chunk){
+	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
 }
 
-/* Chunks may have no plane before them to predict from, and a block has some: there the winner is compared once more
- * with one that was not far from it. */
-static void compare_planes(struct sampler *s)
+static double time_once(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
+			size_t *packed)
 {
-	struct trial *best = find_winner(s, least_cost(s));
-	size_t plane = s->wanted.plane * kedge_type_size(s->type);
+	double start = thread_seconds();
 
-	for (size_t i = 0; best && plane && !s->wanted.smallest && i < s->trial_count; i++) {
-		const struct kedge__codec_input *piece = restless_piece(s);
+	*packed += pack_part(s, t, c, from, to, 0);
+	return thread_seconds() - start;
+}
+
+/* As a whole first, which fetches it, then in chunks, and once more as a whole if time counts. */
+static void try_block(const struct sampler *s, struct trial *t, const struct kedge__chunk *block)
+{
+	size_t whole = 0, parts = 0, again = 0;
+	double first = time_once(s, t, block, 0, block->bytes, &whole), cut = 0;
+
+	for (size_t at = 0; at < block->bytes; at += s->chunk)
+		cut += time_once(s, t, block, at, KEDGE__MIN(block->bytes, at + s->chunk), &parts);
+	if (time_counts(s))
+		first = KEDGE__MIN(first, time_once(s, t, block, 0, block->bytes, &again));
+	t->whole = (double)KEDGE__MAX(whole, (size_t)1) / (double)block->bytes;
+	t->compared = true;
+	t->joined = parts ? (double)whole / (double)parts : 1;
+	t->slowed = cut > 0 ? KEDGE__MAX(first / cut, 1 - SETUP_MOST) : 1;
+	judge(s, t);
+}
+
+/* Of those near the best by what is known so far, the one that costs the least and was not tried on a block. */
+static struct trial *find_untried(const struct sampler *s)
+{
+	const struct trial *cheapest = find_cheapest(s);
+	struct trial *next = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++) {
 		struct trial *t = &s->trials[i];
 
-		if (t == best || !t->final || t->beaten || !is_shy(t) || t->cost > best->cost * NEAR_COST ||
-		    piece->bytes <= s->chunk || s->chunk >= PLANES * plane)
+		if (is_worth(s, t) && !t->compared &&
+		    t->cost <= KEDGE__MAX(cheapest->cost * NEAR_COST, cost_most(s, cheapest, t)) &&
+		    (!next || t->cost < next->cost))
+			next = t;
+	}
+	return next;
+}
+
+/* Chunks of it shrink about as much as each other. */
+static bool is_even(const struct sampler *s, const struct trial *t)
+{
+	double least = INFINITY, most = 0;
+
+	for (size_t i = 0; i < s->chunk_count; i++) {
+		double share = (double)t->packed[i] / (double)s->chunks[i].bytes;
+
+		least = KEDGE__MIN(least, share);
+		most = KEDGE__MAX(most, share);
+	}
+	return most <= EVEN * least;
+}
+
+/* Chunks are from all over, but short and few, and the block is longer than all of them together: where it is like the
+ * rest, how its sizes compare counts as much. */
+static void weigh_blocks(struct sampler *s)
+{
+	const struct trial *best = NULL;
+	double size, whole;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (s->trials[i].compared && (!best || s->trials[i].cost < best->cost))
+			best = &s->trials[i];
+	if (!best || !is_even(s, best))
+		return;
+	size = best->size;
+	whole = best->whole;
+	for (size_t i = 0; i < s->trial_count; i++) {
+		struct trial *t = &s->trials[i];
+
+		if (!t->compared)
 			continue;
-		t->size = KEDGE__MIN(t->size, best->size * block_share(s, piece, t) / block_share(s, piece, best));
+		t->size = sqrt(t->size * size * t->whole / whole);
 		t->cost = cost_of(s, t);
 	}
+}
+
+/* What a codec takes to begin, and what it finds in more of the data than a chunk, is foreseen from halves of chunks.
+ * Those that are near each other are compared by what an entire block really takes. */
+static void compare(struct sampler *s, const struct kedge__chunk *block)
+{
+	int work = time_counts(s) ? BLOCK_WORK : BLOCK_WORK - 1;
+	struct trial *t;
+
+	for (int n = 0; s->blocks > 0 || n < 2; n++) {
+		t = find_untried(s);
+		if (!t)
+			break;
+		try_block(s, t, block);
+		s->blocks -= work * (double)block->bytes * t->pace;
+	}
+	weigh_blocks(s);
+}
+
+static double block_share(const struct sampler *s, const struct kedge__chunk *block, struct trial *t)
+{
+	return (double)pack_part(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
+}
+
+/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one has. */
+static struct trial *confirm(struct sampler *s, const struct kedge__chunk *block, double *share)
+{
+	struct trial *best = NULL;
+
+	for (int turn = 0; turn < CONFIRM_MOST && (!best || best->beaten); turn++) {
+		best = find_winner(s);
+		if (!best)
+			return NULL;
+		*share = block_share(s, block, best);
+		best->beaten = 1 - *share < CONFIRMED * (1 - best->size);
+	}
+	return best->beaten ? NULL : best;
+}
+
+/* Without the time to compare all: what chunks show too little of has one more chance beside the winner. */
+static void confirm_shy(struct sampler *s, const struct kedge__chunk *block)
+{
+	double share;
+	const struct trial *best = confirm(s, block, &share);
+
+	for (size_t i = 0; best && i < s->trial_count; i++) {
+		struct trial *t = &s->trials[i];
+
+		if (t == best || !is_shy(t) || !is_worth(s, t) || t->cost > best->cost * NEAR_COST)
+			continue;
+		t->size = KEDGE__MIN(t->size, best->size * block_share(s, block, t) / share);
+		t->cost = cost_of(s, t);
+	}
+}
+
+static void try_blocks(struct sampler *s)
+{
+	const struct kedge__chunk block = take_block(s);
+
+	if (s->wanted.smallest || block.bytes < 2 * s->chunk)
+		return;
+	if (s->blocks > 0)
+		compare(s, &block);
+	else
+		confirm_shy(s, &block);
+}
+
+/* With "max", blocks are given their base wherever there is one: the choice says so. */
+static const struct trial *find_based(const struct sampler *s, const struct trial *best)
+{
+	const struct trial *based = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++) {
+		const struct trial *t = &s->trials[i];
+
+		if (t->choice.steps & KEDGE__STEP_BASE && (!based || t->size < based->size))
+			based = t;
+	}
+	return based ? based : best;
 }
 
 static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
-	double least = least_cost(s);
-	const struct trial *best = find_winner(s, least);
+	const struct trial *best = find_winner(s);
 
 	if (best) {
 		choice = best->choice;
 		take(why, s, best);
 	}
 	if (s->wanted.smallest) {
-		choice.near = find_all(s, &choice);
+		choice = best ? find_based(s, best)->choice : choice;
+		choice.near = find_all(s);
 		choice.smallest = true;
 	} else if (best && !choice.there) {
-		choice.near = find_near(s, least);
+		choice.near = find_near(s, find_cheapest(s)->cost);
 	}
 	return choice;
 }
@@ -752,7 +787,7 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 	plan_work(s);
 	if (s->trial_count == 1 && !s->wanted.smallest)
 		return guess(s, why);
-	take_chunks(s);
+	s->chunk_count = kedge__chunks_take(s->pieces, s->count, s->base, s->chunk, s->chunk_count, s->chunks);
 	s->wanted.stride = find_stride(s);
 	if (s->wanted.stride) {
 		most = s->trial_count;
@@ -763,8 +798,7 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 	screen(s);
 	if (!is_hopeless(s)) {
 		try_best(s);
-		confirm(s);
-		compare_planes(s);
+		try_blocks(s);
 	}
 	why->tried = (uint32_t)s->trial_count;
 	why->sampled_bytes = tried_bytes(s) / s->trial_count;

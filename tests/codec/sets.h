@@ -181,6 +181,42 @@ static inline void move_gas(uint8_t *p, size_t n, uint64_t seed)
 			put_f32(p + i, get_f32(p + i) * (1.0001 + draw_normal(&seed) * 1e-7));
 }
 
+/* White noise that the next cells on all sides have some of, in rows of 256: little is to be predicted. */
+static inline void fill_rough(uint8_t *p, size_t n, uint64_t seed)
+{
+	static const double share[] = {0.13, 0.36, 0.13, 0.36, 1, 0.36, 0.13, 0.36, 0.13};
+
+	for (size_t i = 0; i + 4 <= n; i += 4) {
+		double sum = 0;
+
+		for (size_t k = 0; k < 9; k++) {
+			uint64_t at = seed + (i / 4 + k / 3 * 256 + k % 3) * UINT64_C(0x9e3779b97f4a7c15);
+
+			sum += share[k] * (draw_unit(&at) + draw_unit(&at) - 1);
+		}
+		put_f32(p + i, sum);
+	}
+}
+
+/* A path that nobody foresees, and a little later, when all of it has moved by its thousandth part. */
+static inline void fill_walk(uint8_t *p, size_t n, uint64_t seed)
+{
+	double v = 0;
+
+	for (size_t i = 0; i + 8 <= n; i += 8)
+		put_f64(p + i, v += draw_normal(&seed) * 0.02);
+}
+
+static inline void move_walk(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		double v;
+
+		memcpy(&v, p + i, 8);
+		put_f64(p + i, v * (1 + draw_normal(&seed) * 1e-3));
+	}
+}
+
 static inline void fill_weights32(uint8_t *p, size_t n, uint64_t seed)
 {
 	for (size_t i = 0; i + 4 <= n; i += 4)
@@ -306,6 +342,8 @@ static const struct set sets[] = {
     {"counters", KEDGE_U32, fill_counters, count_on, 0, {0}},
     {"sparse", KEDGE_F64, fill_sparse, NULL, 0, {0}},
     {"gas", KEDGE_F32, fill_gas, move_gas, 2, {400, 400}},
+    {"rough", KEDGE_F32, fill_rough, NULL, 2, {256, 256}},
+    {"walk", KEDGE_F64, fill_walk, move_walk, 0, {0}},
     {"weights32", KEDGE_F32, fill_weights32, train_weights32, 0, {0}},
     {"weights16", KEDGE_BF16, fill_weights16, train_weights16, 0, {0}},
     {"moments", KEDGE_F32, fill_moments, decay_moments, 0, {0}},
