@@ -376,8 +376,8 @@ static bool is_measured(const struct kedge__codec_bench *b, const char *name, st
 		return size == (name[3] == '6' ? 8 : 4);
 	if (strcmp(name, "shuffle:8+zstd:1") == 0)
 		return size == 1;
-	if (strcmp(name, "delta+zstd:1") == 0)
-		return size == 1 && f->type != KEDGE_BYTES;
+	if (strcmp(name, "delta+zstd:1") == 0 || strcmp(name, "bitshuffle+zstd:1") == 0)
+		return f->type != KEDGE_BYTES;
 	return size > 1 || strcmp(name, "xor+zstd:1") == 0 || choice->codec->id == KEDGE__CODEC_RECORDS ||
 	       (!choice->codec->first && choice->codec->id != KEDGE__CODEC_FIELD);
 }

@@ -31,6 +31,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"shuffle+zstd:1", 450e6, 1000e6, WIDE},
     {"zstd:1", 350e6, 800e6, BYTES},
     {"delta+zstd:1", 350e6, 800e6, SMALL},
+    {"bitshuffle+zstd:1", 500e6, 1000e6, SMALL},
     {"records+zstd:1", 450e6, 1200e6, BYTES | WIDE | RECORDS},
     {"field", 600e6, 700e6, WIDE | RECORDS},
     {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
@@ -38,7 +39,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"zstd:1", 350e6, 800e6, WIDE},
     {"minus+bitshuffle+zstd:1", 500e6, 1000e6, WIDE | BASE},
     {"xor+shuffle+zstd:1", 450e6, 1000e6, WIDE | BASE},
-    {"xor+zstd:1", 450e6, 1000e6, BYTES | BASE},
+    {"xor+zstd:1", 450e6, 1000e6, BYTES | WIDE | BASE},
     {"minus+shuffle+zstd:1", 450e6, 1000e6, WIDE | BASE},
     {"bitshuffle+lz4", 900e6, 2000e6, WIDE},
     {"shuffle+lz4", 900e6, 2500e6, WIDE},
@@ -48,26 +49,28 @@ const struct kedge__candidate kedge__candidates[] = {
     {"records+lz4", 700e6, 2000e6, BYTES | WIDE | RECORDS},
     {"shuffle+zstd:3", 350e6, 1000e6, WIDE},
     {"zstd:3", 220e6, 800e6, BYTES | WIDE},
+    {"delta+zstd:1", 350e6, 800e6, WIDE},
     {"records+zstd:3", 300e6, 1200e6, BYTES | WIDE | RECORDS},
     {"xor+records+zstd:1", 450e6, 1000e6, BYTES | WIDE | RECORDS | BASE},
-    {"xor+zstd:1", 450e6, 1000e6, WIDE | BASE},
     {"fpc64:12", 800e6, 800e6, DOUBLES},
     {"fpc32:12", 700e6, 700e6, SINGLES},
     {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
     {"delta+planes", 500e6, 500e6, SMALL},
-    {"delta+zstd:3", 250e6, 800e6, SMALL},
+    {"delta+zstd:3", 250e6, 800e6, SMALL | WIDE},
+    {"bitshuffle+lz4", 900e6, 2000e6, SMALL},
     {"fpc64:12+zstd:1", 500e6, 600e6, DOUBLES | SELDOM},
     {"zstd:9", 60e6, 900e6, BYTES | WIDE | SLOW},
     {"shuffle+zstd:9", 60e6, 900e6, WIDE | SLOW},
+    {"bitshuffle+zstd:9", 80e6, 1000e6, SMALL | WIDE | SELDOM},
     {"shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
     {"zstd:19", 3e6, 800e6, BYTES | WIDE | DEEP},
-    {"bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
+    {"bitshuffle+zstd:19", 5e6, 800e6, SMALL | WIDE | DEEP},
     {"delta+shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
     {"delta+bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
     {"records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | DEEP},
     {"shuffle:8+zstd:19", 4e6, 800e6, BYTES | DEEP},
     {"shuffle:4+zstd:19", 4e6, 800e6, BYTES | DEEP},
-    {"delta+zstd:19", 5e6, 800e6, SMALL | DEEP},
+    {"delta+zstd:19", 5e6, 800e6, SMALL | WIDE | DEEP},
     {"xor+zstd:19", 4e6, 800e6, BYTES | WIDE | BASE | DEEP},
     {"xor+shuffle+zstd:19", 4e6, 800e6, WIDE | BASE | DEEP},
     {"xor+records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | BASE | DEEP},
@@ -92,8 +95,8 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 	if ((c->data & THERE && wanted->bus <= 0) || (c->data & BASE && !base) ||
 	    (c->data & RECORDS && (!stride || stride == width)))
 		return false;
-	if (c->data & SMALL)
-		return width == 1 && type != KEDGE_BYTES;
+	if (c->data & SMALL && width == 1)
+		return type != KEDGE_BYTES;
 	if (c->data & DOUBLES)
 		return number && width == 8;
 	if (c->data & SINGLES)

@@ -51,7 +51,7 @@
 #define DECODE_LEAST    500e6
 #define BUS_LEAST       0.9  /* of what comes from a GPU as it is: it must not wait for what packs it there */
 #define FETCH           1e9  /* bytes a second of the base */
-#define BASE_LEAST      1.1  /* how much better what needs a base has to be than what does not */
+#define BASE_LEAST      1.1  /* how much smaller what needs a base has to be than what does not */
 #define NEAR            3    /* how many a block chooses among */
 #define NEAR_COST       1.35 /* how much worse than the best they may be, and what is compared on a block */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
@@ -128,7 +128,7 @@ static double cost_of(const struct sampler *s, const struct trial *t)
 		return INFINITY;
 	if (by_size(s))
 		return t->size * handicap(s, t);
-	return (KEDGE__MAX(pace, stored) + IDLE * KEDGE__MIN(pace, stored)) * handicap(s, t);
+	return KEDGE__MAX(pace, stored) + IDLE * KEDGE__MIN(pace, stored);
 }
 
 /* Speeds are measured, and matter. */

@@ -16,6 +16,7 @@ static const char *suffix(enum kedge_type type)
 	       : type == KEDGE_BF16 ? "bf16"
 	       : type == KEDGE_U64  ? "u64"
 	       : type == KEDGE_U32  ? "u32"
+	       : type == KEDGE_U8   ? "u8"
 				    : "bytes";
 }
 

@@ -268,7 +268,43 @@ static inline void decay_moments(uint8_t *p, size_t n, uint64_t seed)
 		put_f32(p + i, get_f32(p + i) * 0.999 + draw_unit(&seed) * 1e-13);
 }
 
+/* Prices that go up and down, with two decimal places. */
+static inline void fill_decimals(uint8_t *p, size_t n, uint64_t seed)
+{
+	double v = 40;
+
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		v += draw_normal(&seed) * 0.5;
+		put_f64(p + i, (double)(int64_t)(v * 100) / 100);
+	}
+}
+
+/* What a solver has of a sparse matrix, nine of ten are zero, and after a step. */
+static inline void fill_solver(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i + 8 <= n; i += 8)
+		put_f64(p + i, draw(&seed) % 10 ? 0 : draw_normal(&seed));
+}
+
+static inline void step_solver(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		double v;
+
+		memcpy(&v, p + i, 8);
+		put_f64(p + i, v * (1 + draw_normal(&seed) * 1e-6));
+	}
+}
+
 /* ---- bytes */
+
+/* Which of ten kinds each of many things is: a byte for each kind. */
+static inline void fill_kinds(uint8_t *p, size_t n, uint64_t seed)
+{
+	memset(p, 0, n);
+	for (size_t i = 0; i + 10 <= n; i += 10)
+		p[i + draw(&seed) % 10] = 1;
+}
 
 static inline void fill_text(uint8_t *p, size_t n, uint64_t seed)
 {
@@ -344,6 +380,9 @@ static const struct set sets[] = {
     {"gas", KEDGE_F32, fill_gas, move_gas, 2, {400, 400}},
     {"rough", KEDGE_F32, fill_rough, NULL, 2, {256, 256}},
     {"walk", KEDGE_F64, fill_walk, move_walk, 0, {0}},
+    {"decimals", KEDGE_F64, fill_decimals, NULL, 0, {0}},
+    {"solver", KEDGE_F64, fill_solver, step_solver, 0, {0}},
+    {"kinds", KEDGE_U8, fill_kinds, NULL, 0, {0}},
     {"weights32", KEDGE_F32, fill_weights32, train_weights32, 0, {0}},
     {"weights16", KEDGE_BF16, fill_weights16, train_weights16, 0, {0}},
     {"moments", KEDGE_F32, fill_moments, decay_moments, 0, {0}},
