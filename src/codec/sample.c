@@ -51,7 +51,9 @@
 #define DECODE_LEAST    500e6
 #define BUS_LEAST       0.9  /* of what comes from a GPU as it is: it must not wait for what packs it there */
 #define FETCH           1e9  /* bytes a second of the base */
-#define BASE_LEAST      1.1  /* how much smaller what needs a base has to be than what does not */
+#define BASE_LEAST      1.1  /* how much smaller what needs a base has to be than what does not, */
+#define RECORDS_LEAST   1.25 /* and records of a base than other bytes of it, */
+#define RECORDS_LITTLE  0.02 /* where both leave next to nothing: samples of that say little */
 #define NEAR            3    /* how many a block chooses among */
 #define NEAR_COST       1.35 /* how much worse than the best they may be, and what is compared on a block */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
@@ -116,7 +118,11 @@ static bool by_size(const struct sampler *s)
 
 static double handicap(const struct sampler *s, const struct trial *t)
 {
-	return kedge__candidates[t->candidate].data & KEDGE__WITH_BASE && !s->wanted.smallest ? BASE_LEAST : 1;
+	unsigned data = kedge__candidates[t->candidate].data;
+
+	if (!(data & KEDGE__WITH_BASE) || s->wanted.smallest)
+		return 1;
+	return data & KEDGE__FOR_RECORDS && t->size < RECORDS_LITTLE ? BASE_LEAST * RECORDS_LEAST : BASE_LEAST;
 }
 
 /* The less the better. */

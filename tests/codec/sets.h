@@ -115,6 +115,21 @@ RECORDS(56)
 RECORDS(88)
 RECORDS(100)
 
+/* A few steps later: all atoms are somewhere else, at about the same speed. */
+static inline void move_records_88(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (uint8_t *at = p; at + 88 <= p + n; at += 88) {
+		for (size_t d = 0; d < 3; d++) {
+			double place, speed;
+
+			memcpy(&place, at + 8 + 8 * d, 8);
+			memcpy(&speed, at + 64 + 8 * d, 8);
+			put_f64(at + 8 + 8 * d, place + speed * 1e-4);
+			put_f64(at + 64 + 8 * d, speed + draw_normal(&seed) * 1e-4);
+		}
+	}
+}
+
 /* ---- arrays of numbers */
 
 /* Places of particles, a few in each cell, cell after cell. */
@@ -390,6 +405,7 @@ static const struct set sets[] = {
     {"heap", KEDGE_U64, fill_heap, NULL, 0, {0}},
     {"pages", KEDGE_BYTES, fill_pages, edit_bytes, 0, {0}},
     {"noise", KEDGE_BYTES, fill_noise, NULL, 0, {0}},
+    {"moved88", KEDGE_BYTES, fill_records_88, move_records_88, 0, {0}},
 };
 
 #endif
