@@ -9,8 +9,11 @@
  * memory does. */
 #define SMALL_PIECE 384
 
-/* Of blocks that are read together, unless a setting says otherwise. */
-#define BATCH_BYTES (UINT64_C(512) << 10)
+/* Of blocks that are read together: at least, at most, and how many each thread has if it is something between. To hand
+ * one over, and to ask the kernel about it, takes as long as to copy 100 KiB. */
+#define BATCH_LEAST (UINT64_C(512) << 10)
+#define BATCH_MOST  (UINT64_C(2) << 20)
+#define BATCHES     128
 
 /* More than this is no longer in a cache when all of it is filled. */
 #define CACHE_BYTES (UINT64_C(16) << 20)
@@ -89,14 +92,22 @@ static int goals_set(struct kedge__filling *f, const struct kedge__restore_targe
 	return 0;
 }
 
+static uint64_t batch_bytes(const struct kedge__filling *f)
+{
+	uint64_t share = f->total / (BATCHES * (uint64_t)kedge__pool_threads(f->pool));
+	uint64_t least = f->io.buffer ? f->io.buffer : BATCH_LEAST;
+
+	return least < BATCH_LEAST ? least : KEDGE__MAX(least, KEDGE__MIN(share, BATCH_MOST));
+}
+
 static int plan_make(struct kedge__filling *f, const struct kedge__restore_target *targets, struct kedge__error *err)
 {
 	struct kedge__read_plan_slot *slots = kedge__calloc(f->goal_count, sizeof(*slots));
 	int rc = slots ? goals_set(f, targets, slots, err) : kedge__error_nomem(err);
 
 	if (!rc)
-		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count,
-					   f->io.buffer ? f->io.buffer : BATCH_BYTES, !f->check, err);
+		rc = kedge__read_plan_make(&f->plan, f->lineage, f->pool, slots, f->goal_count, batch_bytes(f),
+					   !f->check, err);
 	kedge__free(slots);
 	return rc;
 }
