@@ -11,7 +11,7 @@
 #define LEAST_BYTES (UINT64_C(256) << 10) /* the smallest batch that is worth it */
 #define GAP_BYTES   (UINT64_C(16) << 10)  /* read together with its surroundings */
 #define PROBE_BYTES (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
-#define FLIGHT      8                     /* batches in flight before their turn; half of them are begun at once */
+#define FLIGHT      16                    /* batches in flight before their turn; half of them are begun at once */
 #define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
 
 static uint64_t down(uint64_t at)
