@@ -105,6 +105,7 @@ struct kedge__fill_past {
 	struct kedge__fs_reads *reads;
 	struct kedge__fill_slot *slots;
 	size_t count, room; /* slots (0: nothing is read this way), and bytes per slot */
+	size_t flight;      /* batches that are begun before their turn */
 	uint8_t *memory;
 	size_t begun; /* the number to begin next */
 	const struct kedge__segment *segment; /* that FD is open for */

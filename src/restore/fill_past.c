@@ -8,11 +8,13 @@
  */
 #include "restore/fill.h"
 
-#define LEAST_BYTES (UINT64_C(256) << 10) /* the smallest batch that is worth it */
-#define GAP_BYTES   (UINT64_C(16) << 10)  /* read together with its surroundings */
-#define PROBE_BYTES (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
-#define FLIGHT      16                    /* batches in flight before their turn; half of them are begun at once */
-#define FEW_BYTES   (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
+#define LEAST_BYTES  (UINT64_C(256) << 10) /* the smallest batch that is worth it */
+#define GAP_BYTES    (UINT64_C(16) << 10)  /* read together with its surroundings */
+#define PROBE_BYTES  (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
+#define FLIGHT       16                    /* batches in flight before their turn; half of them are begun at once */
+#define FLIGHT_LEAST 4
+#define FLIGHT_BYTES (UINT64_C(64) << 20) /* in all of these, unless they are the least */
+#define FEW_BYTES    (UINT64_C(1) << 20)  /* in total; fewer are not worth a ring */
 
 static uint64_t down(uint64_t at)
 {
@@ -40,16 +42,23 @@ static uint64_t plan_bytes(const struct kedge__read_plan *plan)
 	return bytes;
 }
 
+static size_t flight_of(size_t room)
+{
+	return (size_t)KEDGE__MAX(KEDGE__MIN(FLIGHT_BYTES / room, FLIGHT), FLIGHT_LEAST);
+}
+
 /* Restores work without a ring, too; with a rate nothing is read before its turn. */
 void kedge__fill_past_init(struct kedge__filling *f)
 {
 	struct kedge__fill_past *p = &f->past;
-	size_t count = KEDGE__MIN(kedge__fill_past_queue(f) + FLIGHT, f->plan.batches.count);
+	size_t count;
 
 	*p = (struct kedge__fill_past){.fd = -1};
 	/* The last unit of a batch may go beyond its size, and what lies between two of them is read, too. */
 	p->room = (size_t)up(f->plan.batch_bytes + f->plan.stored_max +
 			     2 * KEDGE__FILL_READS * (GAP_BYTES + KEDGE__FS_DIRECT));
+	p->flight = flight_of(p->room);
+	count = KEDGE__MIN(kedge__fill_past_queue(f) + p->flight, f->plan.batches.count);
 	if (f->io.writer == KEDGE__WRITER_PWRITE || plan_bytes(&f->plan) < FEW_BYTES || kedge__fs_queue_probe() != 0 ||
 	    kedge__bucket_limits(kedge__lineage_top(f->lineage)->bucket))
 		return;
@@ -168,8 +177,8 @@ bool kedge__fill_past_begin(struct kedge__filling *f, size_t number)
 
 	if (!p->count)
 		return false;
-	if (p->begun <= number + FLIGHT / 2) {
-		for (; p->begun < KEDGE__MIN(number + FLIGHT, f->plan.batches.count); p->begun++)
+	if (p->begun <= number + p->flight / 2) {
+		for (; p->begun < KEDGE__MIN(number + p->flight, f->plan.batches.count); p->begun++)
 			begin(f, p->begun);
 		kedge__fs_reads_submit(p->reads);
 	}
