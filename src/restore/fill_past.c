@@ -12,9 +12,9 @@
 #define GAP_BYTES    (UINT64_C(16) << 10)  /* read together with its surroundings */
 #define PROBE_BYTES  (UINT64_C(32) << 10)  /* of a batch, when the kernel is asked whether it has them */
 #define FLIGHT       16                    /* batches in flight before their turn; half of them are begun at once */
-#define FLIGHT_LEAST 4
-#define FLIGHT_BYTES (UINT64_C(64) << 20) /* in all of these, unless they are the least */
-#define FEW_BYTES    (UINT64_C(1) << 20)  /* in total; fewer are not worth a ring */
+#define FLIGHT_LEAST 4                     /* where batches are large, */
+#define FLIGHT_BYTES (UINT64_C(64) << 20)  /* and how much all of them are if they are not these few */
+#define FEW_BYTES    (UINT64_C(1) << 20)   /* in total; fewer are not worth a ring */
 
 static uint64_t down(uint64_t at)
 {
