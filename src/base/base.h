@@ -212,9 +212,9 @@ uint64_t kedge__checksum(const void *data, size_t bytes);
 
 uint64_t kedge__checksum_plain(const void *data, size_t bytes); /* the same, for any machine */
 /* kedge__copy_past_cache(), and the checksum of what was copied; its sum at byte POS of a region, a multiple of 8, is added to *SUM.
- * Before another thread is told of the copy: kedge__copy_fence(). */
-uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum);
-/* The same without a checksum; as many bytes at AHEAD, which may be NULL, are fetched to a core's cache. */
+ * As many bytes at AHEAD, which may be NULL, are fetched to a core's cache. Before another thread is told of the copy: kedge__copy_fence(). */
+uint64_t kedge__copy_checked(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos, struct kedge__sum *sum);
+/* The same without a checksum. */
 void kedge__copy_summed(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos, struct kedge__sum *sum);
 /* memcpy(), and the checksum of what was copied. */
 uint64_t kedge__copy_hashed(void *to, const void *from, size_t bytes);
@@ -252,6 +252,8 @@ int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char
 int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err);
 /* The page cache has at least half of these bytes, or the kernel (before Linux 6.5) cannot tell. */
 bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes);
+/* It has all of them; false if the kernel cannot tell. It looks at each piece that the cache has of them. */
+bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes);
 /* These bytes will be read soon: the kernel may begin to read them. If it cannot, nothing happens. */
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);

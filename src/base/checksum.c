@@ -53,13 +53,14 @@ static const struct checksum_kernel *page_kernel(size_t bytes, uint64_t pos)
 	return bytes == CHECKSUM_PAGE && pos % (CHECKSUM_WORDS * 8) == 0 ? kedge__checksum_avx512() : NULL;
 }
 
-uint64_t kedge__copy_checked(void *to, const void *from, size_t bytes, uint64_t pos, struct kedge__sum *sum)
+uint64_t kedge__copy_checked(void *to, const void *from, const void *ahead, size_t bytes, uint64_t pos,
+			     struct kedge__sum *sum)
 {
 	const struct checksum_kernel *k = page_kernel(bytes, pos);
 	uint64_t checksum;
 
 	if (k)
-		return k->copy_page(to, from, (const uint8_t *)from + bytes, pos / 8, sum);
+		return k->copy_page(to, from, ahead ? ahead : from, pos / 8, sum);
 	checksum = kedge__checksum(from, bytes);
 	*sum = kedge__sum_add(*sum, kedge__sum_of(from, bytes, pos));
 	kedge__copy_past_cache(to, from, bytes);

@@ -11,7 +11,7 @@
 
 struct checksum_kernel {
 	uint64_t (*checksum)(const void *data, size_t bytes);
-	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words, a multiple of CHECKSUM_WORDS. */
+	/* kedge__copy_checked() of CHECKSUM_PAGE bytes; WORD: its POS, in words, a multiple of CHECKSUM_WORDS. AHEAD is not NULL. */
 	uint64_t (*copy_page)(uint8_t *to, const uint8_t *from, const uint8_t *ahead, uint64_t word,
 			      struct kedge__sum *sum);
 	/* kedge__copy_hashed() of as many. */

@@ -432,13 +432,28 @@ struct cache_pages {
 #define SYS_cachestat 451
 #endif
 
-bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes)
+/* How many pages the page cache has of those that these bytes are in; -1: the kernel cannot tell. */
+static int64_t pages_cached(int fd, uint64_t at, uint64_t bytes)
 {
 	struct cache_range range = {at, bytes};
 	struct cache_pages pages;
 
-	return syscall(SYS_cachestat, fd, &range, &pages, 0) != 0 ||
-	       pages.cached >= bytes / (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+	return syscall(SYS_cachestat, fd, &range, &pages, 0) == 0 ? (int64_t)pages.cached : -1;
+}
+
+bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes)
+{
+	int64_t cached = pages_cached(fd, at, bytes);
+
+	return cached < 0 || (uint64_t)cached >= bytes / (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int64_t cached = pages_cached(fd, at, bytes);
+
+	return cached >= 0 && bytes && (uint64_t)cached > (at + bytes - 1) / page - at / page;
 }
 
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes)

@@ -12,7 +12,8 @@
 
 #define WINDOW  (UINT64_C(128) << 20) /* mapped at once: page tables are memory, too */
 #define TRIES   4                     /* batches by each way */
-#define THREADS 4 /* more of them wait for each other in the kernel when they map pages of one file */
+#define SPARSE  16 /* the kernel is asked for each page from the first to the last: one of so many has to be wanted */
+#define THREADS 4  /* more of them wait for each other in the kernel when they map pages of one file */
 
 static bool unit_suits(const struct kedge__filling *f, const struct kedge__read_plan_unit *u)
 {
@@ -44,8 +45,7 @@ bool kedge__fill_mapped_suits(const struct kedge__filling *f, struct kedge__fill
 			return false;
 		bytes += u[i].bytes;
 	}
-	/* The kernel is asked for each page from the first to the last. */
-	return end - kedge__read_plan_unit_at(u) <= 2 * bytes && segment_suits(m, u->segment);
+	return end - kedge__read_plan_unit_at(u) <= SPARSE * bytes && segment_suits(m, u->segment);
 }
 
 bool kedge__fill_mapped_wanted(const struct kedge__fill_mapped *m)

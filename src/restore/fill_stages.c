@@ -34,14 +34,17 @@
 
 /* ------------------------------------------------------------------ announce */
 
+/* The kernel looks at every page to find out that nothing has to be read, so it is not asked to then. */
 static void batch_announce(const struct kedge__filling *f, size_t number)
 {
 	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
 	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
 	const struct kedge__segment *seg = units[0].segment;
-	uint64_t from = kedge__read_plan_unit_at(&units[0]), to = from;
+	uint64_t from = kedge__read_plan_unit_at(units), to = from;
+	const struct kedge__read_plan_unit *last = &units[batch->count - 1];
 
-	if (seg->fd < 0)
+	if (seg->fd < 0 ||
+	    kedge__fs_cached_all(seg->fd, seg->start + from, kedge__read_plan_unit_at(last) + last->bytes - from))
 		return;
 	for (size_t i = 0; i < batch->count; i++) {
 		uint64_t at = kedge__read_plan_unit_at(&units[i]);
@@ -151,12 +154,12 @@ static bool is_carried(const struct kedge__filling *f, const struct kedge__read_
 	       kedge__fill_sum_suits(f, u->target, position_of(f, u->target, u->place), u->bytes);
 }
 
-/* Check a unit, which goes to its place on the way. */
+/* Check a unit, which goes to its place on the way. NEXT are the stored bytes of the next one, or NULL. */
 static int unit_carry(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
-		      const uint8_t *stored, struct kedge__error *err)
+		      const uint8_t *stored, const uint8_t *next, struct kedge__error *err)
 {
 	struct kedge__sum sum = {0, 0};
-	int rc = kedge__segment_place_part(u->segment, u->block, u->offset, stored, u->bytes, u->place,
+	int rc = kedge__segment_place_part(u->segment, u->block, u->offset, stored, next, u->bytes, u->place,
 					   position_of(f, u->target, u->place), &sum, err);
 
 	if (!rc)
@@ -473,19 +476,21 @@ static int part_check(struct kedge__filling *f, struct kedge__fill_worker *h, co
 	for (size_t i = first; i < end && !rc; i++) {
 		bool overlaid = u[i].ground && kedge__fill_overlay_has(f, &u[i]);
 		bool carried = !overlaid && (h->from_map ? u[i].place != NULL : is_carried(f, &u[i], h->at[i]));
+		const uint8_t *next = i + 1 < count ? h->at[i + 1] : NULL;
 		uint64_t bad = u->version;
 
 		if (is_packed(&u[i]))
 			continue;
 		if (overlaid)
-			rc = unit_overlay(f, h, &u[i], h->at[i], h->from_map && i + 1 < count ? h->at[i + 1] : NULL,
-					  &bad, err);
+			rc = unit_overlay(f, h, &u[i], h->at[i], h->from_map ? next : NULL, &bad, err);
 		else if (h->from_map && !carried)
 			rc = unit_take(h, &u[i], &h->at[i], err);
 		else if (h->from_map)
-			rc = unit_carry(f, h, &u[i], kedge__fill_mapped_take(f, h, &u[i], h->at[i]), err);
+			rc = unit_carry(f, h, &u[i], kedge__fill_mapped_take(f, h, &u[i], h->at[i]), next, err);
+		else if (carried)
+			rc = unit_carry(f, h, &u[i], h->at[i], next, err);
 		else
-			rc = (carried ? unit_carry : unit_check)(f, h, &u[i], h->at[i], err);
+			rc = unit_check(f, h, &u[i], h->at[i], err);
 		if (!rc) {
 			h->at[i] = carried || overlaid ? u[i].place : h->at[i];
 			continue;

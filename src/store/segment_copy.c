@@ -26,14 +26,19 @@ static uint64_t checksum_at(const struct part *p, uint32_t at)
 }
 
 int kedge__segment_place_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored,
-			      uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err)
+			      const void *next, uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum,
+			      struct kedge__error *err)
 {
 	struct part p = part_of(seg, i, offset, bytes);
 	bool same = true;
 
-	for (uint32_t at = 0; at < bytes; at += p.page)
-		same &= kedge__copy_checked((uint8_t *)to + at, (const uint8_t *)stored + at,
-					    KEDGE__MIN(p.page, bytes - at), pos + at, sum) == checksum_at(&p, at);
+	for (uint32_t at = 0, n; at < bytes; at += n) {
+		const uint8_t *from = (const uint8_t *)stored + at;
+
+		n = KEDGE__MIN(p.page, bytes - at);
+		same &= kedge__copy_checked((uint8_t *)to + at, from, at + n < bytes ? from + n : next, n, pos + at,
+					    sum) == checksum_at(&p, at);
+	}
 	return same ? 0 : kedge__segment_check_part(seg, i, offset, to, bytes, err);
 }
 

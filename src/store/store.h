@@ -395,9 +395,10 @@ int kedge__segment_check_stored(const struct kedge__segment *seg, size_t i, cons
 int kedge__segment_check_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, uint32_t bytes, struct kedge__error *err);
 /* The same for block I, which has no codec. The bytes are copied to TO on the way, past the cache, also if they turn out to be
  * damaged, and their sum at byte POS of a region, a multiple of 8, is added to *SUM. If they may change
- * meanwhile, TO has what was checked only where kedge__copy_reads_once(). kedge__copy_fence() before another thread is told. */
-int kedge__segment_place_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, uint32_t bytes,
-			      void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err);
+ * meanwhile, TO has what was checked only where kedge__copy_reads_once(). NEXT: what the caller checks afterwards, or NULL.
+ * kedge__copy_fence() before another thread is told. */
+int kedge__segment_place_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, const void *next,
+			      uint32_t bytes, void *to, uint64_t pos, struct kedge__sum *sum, struct kedge__error *err);
 /* The same, where TO is memory that is used soon, and nothing is summed. */
 int kedge__segment_take_part(const struct kedge__segment *seg, size_t i, uint32_t offset, const void *stored, uint32_t bytes, void *to,
 			     struct kedge__error *err);

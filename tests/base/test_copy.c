@@ -38,7 +38,7 @@ static void check_copies(size_t length, size_t shift, uint64_t pos)
 	memset(to, 0xEE, sizeof(to));
 	memset(want, 0xEE, sizeof(want));
 	memcpy(want + shift, in, length);
-	sum = kedge__copy_checked(to + shift, in, length, pos, &got);
+	sum = kedge__copy_checked(to + shift, in, shift % 3 ? from : NULL, length, pos, &got);
 	kedge__copy_fence();
 	assert_int_equal(sum, kedge__checksum_plain(in, length));
 	assert_int_equal(got.s1, part.s1 + 3);

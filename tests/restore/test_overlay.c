@@ -327,6 +327,38 @@ static void test_pieces(void **state)
 	single_close(&s);
 }
 
+/* One page of eight is alive, and the others are constants now: it is taken from where the page cache has it, and they
+ * are not looked at. */
+static void test_wide_gaps(void **state)
+{
+	const struct kedge__segment *seg;
+	struct kedge__lineage *l;
+	struct single s;
+
+	(void)state;
+	single_open(&s, UINT64_C(17) << 20);
+	single_save(&s, 0);
+	for (uint64_t at = 0; at + 8 * 4096 <= s.bytes; at += 8 * 4096)
+		memset(s.data + at, 0, 7 * 4096);
+	single_save(&s, 1);
+	l = lab_open(s.lab, 1);
+	seg = kedge__lineage_segment(l, 0);
+	assert_int_equal(kedge__lineage_segment(l, 1)->block_count, 0);
+	assert_int_equal(single_fill(&s, l, NULL, NULL), 0);
+	assert_memory_equal(s.back, s.data, s.bytes);
+	if (kedge__file_map_suits(seg->fd))
+		assert_true(s.stats.bytes_mapped > 0);
+	for (uint64_t page = 0; page < 32; page++) {
+		size_t b = seg->block_count * page / 32;
+
+		file_flip(seg->path, seg->blocks[b].offset + page * 4096, 1);
+		assert_int_equal(single_fill(&s, l, NULL, NULL), page % 8 == 7 ? KEDGE_E_DAMAGED : 0);
+		file_flip(seg->path, seg->blocks[b].offset + page * 4096, 1);
+	}
+	kedge__lineage_close(l);
+	single_close(&s);
+}
+
 /* An altered bit in a page of any layer is found, and said to be that layer's. */
 static void test_each_layer_is_checked(void **state)
 {
@@ -430,6 +462,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_more_than_a_cache),
 	    cmocka_unit_test(test_more_than_a_cache_damaged),
 	    cmocka_unit_test(test_pieces),
+	    cmocka_unit_test(test_wide_gaps),
 	    cmocka_unit_test(test_each_layer_is_checked),
 	    cmocka_unit_test(test_dead_layers_are_not_read),
 	    cmocka_unit_test(test_ground_that_inherits),
