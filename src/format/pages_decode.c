@@ -92,6 +92,52 @@ static int decode_pointer(struct pages *p, struct kedge__wire_in *in, uint64_t p
 	}
 }
 
+/* How many patterns the pointer at AT has, if it is one or two bytes long, of LEFT; 0: it is not. *SIZE: how many
+ * bytes. */
+static inline uint64_t plain_patterns(const uint8_t *at, size_t left, size_t *size)
+{
+	uint64_t n = *at >> KEDGE__POINTER_KIND_BITS;
+
+	*size = 1;
+	if (n != KEDGE__POINTER_MANY)
+		return n;
+	*size = 2;
+	return left > 1 && at[1] < 0x80 ? n + at[1] : 0;
+}
+
+/*
+ * Pointers to what is as it was, and to literals that are next and come after something else: what most pages are made
+ * of, so all this does for one is to store an extent. It stops at any other, and at what is wrong. How many bytes of
+ * the page they are, of LEFT.
+ */
+static uint64_t decode_plain(struct pages *p, struct kedge__wire_in *in, uint64_t left, uint64_t *count)
+{
+	struct kedge__extent_map *map = &p->d->map;
+	uint64_t base = kedge__map_address(p->d), done = 0;
+	bool apart = false;
+	size_t i = 0, size;
+
+	for (; i < in->left && map->count < map->room; i += size, ++*count) {
+		unsigned kind = in->at[i] & ((1u << KEDGE__POINTER_KIND_BITS) - 1);
+		uint64_t len = plain_patterns(in->at + i, in->left - i, &size) * p->unit;
+
+		if (!len || len > left - done)
+			break;
+		if (kind == KEDGE__POINTER_NEXT && apart && len <= p->end - p->next) {
+			map->at[map->count++] = (struct kedge__extent){
+			    .addr = base + done, .len = len, .src = p->next, .kind = KEDGE__EXTENT_LITERAL};
+			p->next += len;
+		} else if (kind != KEDGE__POINTER_SAME) {
+			break;
+		}
+		apart = kind == KEDGE__POINTER_SAME;
+		done += len;
+	}
+	(void)kedge__wire_get(in, i);
+	p->d->offset += done;
+	return done;
+}
+
 /* One page by its pointers, from AT of the pointer file on; *END: where they end. */
 static int decode_pointers(struct pages *p, size_t at, size_t *end, uint64_t *count)
 {
@@ -99,8 +145,13 @@ static int decode_pointers(struct pages *p, size_t at, size_t *end, uint64_t *co
 	uint64_t left = KEDGE__MIN(kedge__map_settle(p->d), KEDGE__PAGE_BYTES), page = kedge__map_address(p->d), len;
 	int rc = 0;
 
-	for (*count = 0; left > 0 && rc == 0; left -= len, ++*count)
+	for (*count = 0; left > 0 && rc == 0; left -= len) {
+		len = decode_plain(p, &in, left, count);
+		if (len)
+			continue;
 		rc = decode_pointer(p, &in, page, left, &len);
+		++*count;
+	}
 	*end = p->pf_bytes - in.left;
 	return rc;
 }
@@ -216,6 +267,9 @@ int kedge__pages_decode(struct kedge__map_decoder *d, uint64_t self, uint64_t un
 	for (size_t i = 0; i < d->region_count; i++)
 		p.pages += d->regions[i].bytes / KEDGE__PAGE_BYTES + (d->regions[i].bytes % KEDGE__PAGE_BYTES != 0);
 	rc = decode_head(&p, self);
+	/* Most pointers have a byte, and become an extent at most. */
+	if (rc == 0 && !kedge__array_reserve(&d->map, p.pf_bytes))
+		rc = kedge__error_nomem(d->err);
 	while (rc == 0 && d->in.left > 0)
 		rc = decode_entry(&p);
 	if (rc == 0 && p.next != p.end)

@@ -272,6 +272,145 @@ static void test_decode_refused(void **state)
 	REFUSED(HEAD "\0\x20\x0d\x09\x0d\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\0\x0a", "does not point to a literal");
 }
 
+/* ---- pointers of one or two bytes, read one by one as FORMAT.md has them */
+
+enum { STREAM_PAGES = 5, STREAM_BYTES = STREAM_PAGES * 4096 - 100, STREAM_ROOM = 8192 };
+
+struct stream {
+	uint8_t bytes[STREAM_ROOM];
+	size_t count;
+	uint64_t unit, literals;
+};
+
+static size_t put_varint(uint8_t *to, uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		to[n++] = (uint8_t)(v | 0x80);
+	to[n++] = (uint8_t)v;
+	return n;
+}
+
+/* Pages of what is the same, literals and zeros; now and then a pointer is too long, or of no kind. */
+static struct stream stream_draw(uint64_t *seed)
+{
+	struct stream s = {.unit = UINT64_C(16) << draw_below(seed, 4)};
+	uint64_t odd = draw_below(seed, 2) ? 2000 : UINT64_MAX;
+
+	for (uint64_t page = 0, left; page < STREAM_PAGES; page++)
+		for (left = KEDGE__MIN(PAGE, STREAM_BYTES - page * PAGE); left;) {
+			uint64_t most = (left + s.unit - 1) / s.unit, limit = draw_below(seed, 3) ? 6 : 400;
+			uint64_t n = 1 + draw_below(seed, KEDGE__MIN(most, limit)), len;
+			uint64_t kind = draw_below(seed, 10) ? draw_below(seed, 2) : 2;
+
+			n = draw_below(seed, odd) ? n : most + 1 + draw_below(seed, 40);
+			kind = draw_below(seed, odd) ? kind : 7;
+			len = draw_below(seed, 20) ? KEDGE__MIN(n * s.unit, left) : left;
+			s.bytes[s.count++] = (uint8_t)(kind | (len == left && n <= most ? 0 : KEDGE__MIN(n, 31)) << 3);
+			if (s.bytes[s.count - 1] >> 3 == 31)
+				s.count += put_varint(s.bytes + s.count, n - 31);
+			s.literals += kind == 1 ? len : 0;
+			left -= len;
+		}
+	return s;
+}
+
+/* False: the stream is wrong. END: literals there are to be; COUNT: bytes of pointers. */
+static bool stream_read(const struct stream *s, size_t count, uint64_t end, struct kedge__extent_map *map)
+{
+	uint64_t next = 0;
+	size_t at = 0;
+
+	for (uint64_t addr = 0, len; addr < STREAM_BYTES; addr += len) {
+		uint64_t left = KEDGE__MIN(PAGE - addr % PAGE, STREAM_BYTES - addr), n,
+			 patterns = (left + s->unit - 1) / s->unit;
+		unsigned kind;
+
+		if (at == count)
+			return false;
+		kind = s->bytes[at] & 7;
+		n = s->bytes[at++] >> 3;
+		for (unsigned shift = 0; n >= 31; shift += 7) {
+			if (at == count)
+				return false;
+			n += (uint64_t)(s->bytes[at] & 0x7f) << shift;
+			if (s->bytes[at++] < 0x80)
+				break;
+		}
+		if (n > patterns || kind > 2)
+			return false;
+		len = n ? KEDGE__MIN(n * s->unit, left) : left;
+		if (kind == 1 && len > end - next)
+			return false;
+		if (kind)
+			assert_int_equal(
+			    kedge__extent_map_append(
+				map,
+				(struct kedge__extent){.addr = addr,
+						       .len = len,
+						       .src = kind == 1 ? next : 0,
+						       .kind = kind == 1 ? KEDGE__EXTENT_LITERAL : KEDGE__EXTENT_FILL},
+				true, NULL),
+			    0);
+		next += kind == 1 ? len : 0;
+	}
+	return next == end && at == count;
+}
+
+/* All pages by pointers, in a section of their size. */
+static int stream_decode(const struct stream *s, size_t count, uint64_t end, struct kedge__extent_map *map)
+{
+	const struct kedge__region_record r[] = {sample_region(0, STREAM_BYTES)};
+	uint8_t head[64] = {3}, *raw;
+	enum kedge__map_encoding how;
+	size_t n = 1;
+	int rc;
+
+	n += put_varint(head + n, s->unit);
+	head[n++] = 0;
+	n += put_varint(head + n, end);
+	n += put_varint(head + n, count);
+	raw = malloc(n + count + 2);
+	memcpy(raw, head, n);
+	memcpy(raw + n, s->bytes, count);
+	raw[n + count] = 1 << 3 | 4 | 2;
+	raw[n + count + 1] = STREAM_PAGES - 2;
+	rc = kedge__map_decode(raw, n + count + 2, SELF, r, 1, &how, map, NULL);
+	free(raw);
+	return rc;
+}
+
+/* What is wrong is refused, whatever that is; all else becomes the same extents. */
+static void test_pointers_one_by_one(void **state)
+{
+	uint64_t seed = 5;
+	size_t good = 0, bad = 0;
+
+	(void)state;
+	for (int i = 0; i < 20000; i++) {
+		struct stream s = stream_draw(&seed);
+		struct kedge__extent_map want = {0}, got = {0};
+		size_t count = draw_below(&seed, 4) ? s.count : draw_below(&seed, s.count);
+		uint64_t end = draw_below(&seed, 4)
+				   ? s.literals
+				   : s.literals + s.unit * draw_below(&seed, 3) - KEDGE__MIN(s.literals, s.unit);
+		bool right = stream_read(&s, count, end, &want);
+
+		assert_int_equal(stream_decode(&s, count, end, &got), right ? 0 : KEDGE_E_DAMAGED);
+		if (right) {
+			assert_int_equal(got.count, want.count);
+			for (size_t k = 0; k < got.count; k++)
+				assert_true(extent_same(&got.at[k], &want.at[k]));
+		}
+		good += right;
+		bad += !right;
+		kedge__extent_map_done(&got);
+		kedge__extent_map_done(&want);
+	}
+	assert_true(good > 5000 && bad > 5000);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +420,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_random_maps),
 	    cmocka_unit_test(test_falls_back),
 	    cmocka_unit_test(test_decode_refused),
+	    cmocka_unit_test(test_pointers_one_by_one),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
