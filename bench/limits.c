@@ -34,6 +34,7 @@ struct bench {
 	const char *dir;
 	struct kedge__text_list sets;
 	bool sync, json;
+	bool packs; /* a general codec leaves about two thirds of the state */
 	uint8_t *data;
 	char *store, *copy; /* paths */
 	uint64_t seed;
@@ -137,11 +138,13 @@ static int open_job(struct bench *b, kedge_t **k, struct kedge__error *err)
 /* Every page with probability PERCENT. */
 static void change(struct bench *b, unsigned percent)
 {
+	uint64_t kept = b->packs ? UINT64_MAX >> 24 : UINT64_MAX;
+
 	for (uint64_t at = 0; at + PAGE <= b->size; at += PAGE) {
 		if (percent < 100 && kedge__bench_random(&b->seed) % 100 >= percent)
 			continue;
 		for (uint64_t i = 0; i < PAGE; i += 8)
-			kedge__put64(b->data + at + i, kedge__bench_random(&b->seed));
+			kedge__put64(b->data + at + i, kedge__bench_random(&b->seed) & kept);
 	}
 }
 
@@ -348,6 +351,8 @@ int kedge__bench_limits(int argc, char **argv)
 	    {"dir", 0, KEDGE__OPTION_TEXT, &b.dir, "DIR", "where to write (default: $TMPDIR or /tmp)"},
 	    {"sync", 0, KEDGE__OPTION_FLAG, &b.sync, NULL, "versions and plain files are synced"},
 	    {"threads", 0, KEDGE__OPTION_UINT, &b.threads, "N", "threads of the job (default: as for any job)"},
+	    {"packs", 0, KEDGE__OPTION_FLAG, &b.packs, NULL,
+	     "a state of which a general codec leaves about two thirds"},
 	    {"repeat", 0, KEDGE__OPTION_UINT, &b.repeat, "N", "turns, of which the median is shown (default: 5)"},
 	    KEDGE__OPTION_SET(&b.sets),
 	    KEDGE__OPTION_JSON(&b.json),

@@ -7,11 +7,14 @@
 
 #include <stdlib.h>
 
+#define SIZE_LEAST (UINT64_C(1) << 20)
+#define SIZE_MOST  (UINT64_C(16) << 30)
+
 struct bench {
 	struct kedge__usage usage;
 	const char *images, *dir;
 	struct kedge__text_list only, changes;
-	uint64_t threads, rate;
+	uint64_t threads, rate, size; /* size: of a series that is made up */
 	bool json;
 	struct kedge__rex_run run;
 	KEDGE__ARRAY(struct kedge__rex_image) list;
@@ -93,7 +96,7 @@ static int run_series(struct bench *b, const char *from, const char *kind, const
 	if (from)
 		rc = kedge__rex_series_load(from, &series, err);
 	else
-		rc = kedge__rex_series_generate(kind, &series, err);
+		rc = kedge__rex_series_generate(kind, b->size, &series, err);
 	if (rc && !series.name)
 		return rc;
 	image = (struct kedge__rex_image){
@@ -233,6 +236,7 @@ int kedge__bench_rex(int argc, char **argv)
 {
 	const char *tmp = getenv("TMPDIR");
 	struct bench b = {.threads = 1,
+			  .size = 8 << 20,
 			  .rate = 100000000,
 			  .run = {.repeat = 3, .codec = "auto", .block = "1MiB", .chunk = "256"},
 			  .dir = tmp && *tmp ? tmp : "/tmp"};
@@ -243,6 +247,7 @@ int kedge__bench_rex(int argc, char **argv)
 	    {"change", 0, KEDGE__OPTION_LIST, &b.changes, "KIND",
 	     "how pages change in the series that is made up: mixed, words, inserts, pages or new; may be given again\n"
 	     "(default: mixed)"},
+	    {"size", 0, KEDGE__OPTION_SIZE, &b.size, "BYTES", "its size at first (default: 8MiB)"},
 	    {"chunk", 0, KEDGE__OPTION_TEXT, &b.run.chunk, "BYTES", "size of tree's chunks (default: 256)"},
 	    {"only", 0, KEDGE__OPTION_LIST, &b.only, "WAY",
 	     "plain, checked, libhash, bzip2, xdelta3, 'zstd -3', tree, rex, coalesced or auto, beside plain; may be "
@@ -282,6 +287,8 @@ int kedge__bench_rex(int argc, char **argv)
 		kedge__usage_error(&b.usage, "there is no way '%s'", unknown_way(&b));
 	else if (!b.run.repeat || b.run.repeat > KEDGE__REX_TURNS || !b.threads)
 		kedge__usage_error(&b.usage, "1 to %d turns, at least one thread", KEDGE__REX_TURNS);
+	else if (b.size < SIZE_LEAST || b.size > SIZE_MOST)
+		kedge__usage_error(&b.usage, "--size is from 1MiB to 16GiB");
 	else
 		status = run(&b);
 done:

@@ -31,10 +31,10 @@ enum { KEDGE__REX_INCREMENTS = 8 };
 
 /* The series NAME.idx/NAME.pages in DIR, in the order of their names. */
 int kedge__rex_series_load(const char *dir, struct kedge__rex_series *series, struct kedge__error *err);
-/* One made up. KIND: "mixed", doubles that drift, tables that stay, records of which a few fields change; or words that are
+/* One made up, whose first moment has BYTES bytes, some pages at least. KIND: "mixed", doubles that drift, tables that stay, records of which a few fields change; or words that are
  * all different, of which four pages of five change each time: "words", some words of a page; "inserts", an element that
  * moves those behind it in the page; "pages", all of the page, to what another one had; "new", all of it, to what is new. */
-int kedge__rex_series_generate(const char *kind, struct kedge__rex_series *series, struct kedge__error *err);
+int kedge__rex_series_generate(const char *kind, uint64_t bytes, struct kedge__rex_series *series, struct kedge__error *err);
 void kedge__rex_series_done(struct kedge__rex_series *series);
 /* The moment of step STEP of the chain: forth through the series, and back and forth again for as long as needed. */
 const struct kedge__rex_moment *kedge__rex_series_at(const struct kedge__rex_series *series, size_t step);

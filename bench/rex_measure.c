@@ -118,6 +118,7 @@ static int restore_once(struct kedge__rex_keeper *k, enum kedge__rex_place place
 	double start, start_processor;
 	int rc;
 
+	kedge__bench_memory_fetch(2 * k->series->room * KEDGE__PAGE_BYTES, 1);
 	memset(memory, 0xA5, k->series->room * KEDGE__PAGE_BYTES);
 	kedge__bucket_init(&k->reads, kedge__rex_rates[place], (double)READ_AHEAD);
 	k->reads.level = 0;
@@ -145,7 +146,9 @@ static int restore_turn(struct kedge__rex_run *run, struct kedge__rex_keeper *k,
 		return rc;
 	if (place == KEDGE__REX_CACHE && (t->turns == 0 || processor < r->processor))
 		r->processor = processor;
-	r->read = (uint64_t)k->reads.taken;
+	if (kedge__rex_rates[place] >
+	    0) /* without a rate, what the page cache has may be taken from there, past the bucket */
+		r->read = (uint64_t)k->reads.taken;
 	t->spent += t->at[t->turns++];
 	return 0;
 }

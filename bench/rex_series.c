@@ -94,7 +94,7 @@ void kedge__rex_series_done(struct kedge__rex_series *s)
 
 /* ---- made up */
 
-enum { MADE_MOMENTS = 5, MADE_PAGES = 2048, MADE_GROWTH = 64 };
+enum { MADE_MOMENTS = 5, MADE_GROWTH = 32 }; /* with each moment come as many pages as the first has, divided by this */
 
 /* A quarter each: doubles that all drift; doubles of which some drift; records with a counter; a table that stays. */
 static void make_word(uint8_t *to, size_t page, size_t word, size_t moment)
@@ -125,60 +125,65 @@ static void make_first(uint8_t *to, size_t page)
 		kedge__put64(to + word * 8, kedge__bench_random(&seed));
 }
 
-static void change_words(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+static void change_words(uint8_t *data, const uint8_t *before, size_t first, size_t page, uint64_t seed)
 {
 	(void)before;
+	(void)first;
 	for (int i = 0; i < 4; i++)
 		kedge__put64(data + page * KEDGE__PAGE_BYTES + kedge__bench_random(&seed) % 512 * 8,
 			     kedge__bench_random(&seed));
 }
 
 /* A new element of 32 or 64 bytes, which moves those behind it, as in a list that is kept in order. */
-static void change_inserts(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+static void change_inserts(uint8_t *data, const uint8_t *before, size_t first, size_t page, uint64_t seed)
 {
 	uint8_t *to = data + page * KEDGE__PAGE_BYTES;
 	size_t at = kedge__bench_random(&seed) % 48 * 32, bytes = 32 << kedge__bench_random(&seed) % 2;
 
 	(void)before;
+	(void)first;
 	memmove(to + at + bytes, to + at, KEDGE__PAGE_BYTES - at - bytes);
 	for (size_t i = 0; i < bytes; i += 8)
 		kedge__put64(to + at + i, kedge__bench_random(&seed));
 }
 
 /* The page gets what another one had. */
-static void change_pages(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+static void change_pages(uint8_t *data, const uint8_t *before, size_t first, size_t page, uint64_t seed)
 {
-	memcpy(data + page * KEDGE__PAGE_BYTES, before + kedge__bench_random(&seed) % MADE_PAGES * KEDGE__PAGE_BYTES,
+	memcpy(data + page * KEDGE__PAGE_BYTES, before + kedge__bench_random(&seed) % first * KEDGE__PAGE_BYTES,
 	       KEDGE__PAGE_BYTES);
 }
 
-static void change_all(uint8_t *data, const uint8_t *before, size_t page, uint64_t seed)
+static void change_all(uint8_t *data, const uint8_t *before, size_t first, size_t page, uint64_t seed)
 {
 	(void)before;
+	(void)first;
 	for (size_t word = 0; word < KEDGE__PAGE_BYTES / 8; word++)
 		kedge__put64(data + page * KEDGE__PAGE_BYTES + word * 8, kedge__bench_random(&seed));
 }
 
 static const struct kind {
 	const char *name;
-	void (*change)(uint8_t *data, const uint8_t *before, size_t page,
-		       uint64_t seed); /* NULL: as make_word() says */
+	/* FIRST: pages of the first moment, which all have. NULL: as make_word() says. */
+	void (*change)(uint8_t *data, const uint8_t *before, size_t first, size_t page, uint64_t seed);
 } kinds[] = {
     {"mixed", NULL}, {"words", change_words}, {"inserts", change_inserts}, {"pages", change_pages}, {"new", change_all},
 };
 
 /* Four pages of five change each time. */
-static void make_changed(uint8_t *data, const uint8_t *before, const struct kind *kind, size_t pages, size_t moment)
+static void make_changed(uint8_t *data, const uint8_t *before, const struct kind *kind, size_t first, size_t moment)
 {
+	size_t fresh = first / MADE_GROWTH, pages = first + moment * fresh;
+
 	for (size_t page = 0; page < pages; page++) {
 		uint64_t seed = page_seed(page, moment);
 
-		if (!moment || page >= pages - MADE_GROWTH)
+		if (!moment || page >= pages - fresh)
 			make_first(data + page * KEDGE__PAGE_BYTES, page);
 		else
 			memcpy(data + page * KEDGE__PAGE_BYTES, before + page * KEDGE__PAGE_BYTES, KEDGE__PAGE_BYTES);
-		if (moment && page < pages - MADE_GROWTH && kedge__bench_random(&seed) % 5)
-			kind->change(data, before, page, seed);
+		if (moment && page < pages - fresh && kedge__bench_random(&seed) % 5)
+			kind->change(data, before, first, page, seed);
 	}
 }
 
@@ -189,9 +194,9 @@ static void make_words(uint8_t *data, size_t pages, size_t moment)
 			make_word(data + page * KEDGE__PAGE_BYTES + word * 8, page, word, moment);
 }
 
-static void make_moment(struct kedge__rex_moment *m, const struct kind *kind, size_t moment)
+static void make_moment(struct kedge__rex_moment *m, const struct kind *kind, size_t first, size_t moment)
 {
-	size_t pages = MADE_PAGES + moment * MADE_GROWTH;
+	size_t pages = first + moment * (first / MADE_GROWTH);
 	uint64_t *addresses = kedge__malloc(pages * sizeof(*addresses));
 	struct kedge__page_image image = {.addresses = addresses, .count = pages};
 	static const struct kedge__page_places none;
@@ -202,14 +207,14 @@ static void make_moment(struct kedge__rex_moment *m, const struct kind *kind, si
 	for (size_t page = 0; page < pages; page++)
 		addresses[page] = (0x55000000 + page) * KEDGE__PAGE_BYTES;
 	if (kind->change)
-		make_changed(m->data, moment ? m[-1].data : NULL, kind, pages, moment);
+		make_changed(m->data, moment ? m[-1].data : NULL, kind, first, moment);
 	else
 		make_words(m->data, pages, moment);
 	kedge__page_places_next(&none, &image, &m->places);
 	kedge__free(addresses);
 }
 
-int kedge__rex_series_generate(const char *kind, struct kedge__rex_series *s, struct kedge__error *err)
+int kedge__rex_series_generate(const char *kind, uint64_t bytes, struct kedge__rex_series *s, struct kedge__error *err)
 {
 	size_t k = 0;
 
@@ -222,7 +227,7 @@ int kedge__rex_series_generate(const char *kind, struct kedge__rex_series *s, st
 	if (!s->name || !s->moments)
 		kedge__tool_no_memory();
 	for (s->count = 0; s->count < MADE_MOMENTS; s->count++) {
-		make_moment(&s->moments[s->count], &kinds[k], s->count);
+		make_moment(&s->moments[s->count], &kinds[k], (size_t)(bytes / KEDGE__PAGE_BYTES), s->count);
 		s->room = KEDGE__MAX(s->room, s->moments[s->count].places.count);
 	}
 	set_steps(s);

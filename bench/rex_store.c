@@ -140,7 +140,7 @@ int kedge__rex_store_restore(struct kedge__rex_keeper *k, uint8_t *image, struct
 
 	if (rc == 0) {
 		kedge__catalog_pace(cat, &k->reads);
-		rc = kedge__lineage_open(&cat, 1, k->series->steps, 0, &l, err);
+		rc = kedge__lineage_open_by(k->pool, &cat, 1, k->series->steps, 0, &l, err);
 	}
 	if (rc == 0)
 		rc = fill(k, l, image, index, err);
