@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -454,6 +456,14 @@ bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes)
 	int64_t cached = pages_cached(fd, at, bytes);
 
 	return cached >= 0 && bytes && (uint64_t)cached > (at + bytes - 1) / page - at / page;
+}
+
+/* What was swapped out comes back as it is read. */
+bool kedge__fs_is_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes)

@@ -53,17 +53,15 @@ bool kedge__bucket_limits(const struct kedge__bucket *b)
 /* Bytes are taken on credit and paid for by waiting: a piece larger than the burst needs no special care. */
 double kedge__bucket_charge(struct kedge__bucket *b, double bytes)
 {
-	double owed = 0;
+	double owed;
 
-	if (!b)
+	if (!kedge__bucket_limits(b))
 		return 0;
 	pthread_mutex_lock(&b->lock);
 	b->taken += bytes;
-	if (b->rate > 0) {
-		refill(b);
-		b->level -= bytes;
-		owed = -b->level / b->rate;
-	}
+	refill(b);
+	b->level -= bytes;
+	owed = -b->level / b->rate;
 	pthread_mutex_unlock(&b->lock);
 	return KEDGE__MAX(owed, 0.0);
 }

@@ -113,7 +113,7 @@ void kedge__worker_drain(struct kedge__worker *w); /* waits until all tasks subm
 void kedge__worker_free(struct kedge__worker *w);  /* drains first; takes NULL */
 
 /* ------------------------------------------------------------------ bucket.c
- * A token bucket that paces a stream to RATE bytes per second (0: no limit, but bytes are still counted). Any number of
+ * A token bucket that paces a stream to RATE bytes per second (0: no limit, and nothing is counted). Any number of
  * threads may take from it. NOW and SLEEP can be replaced, so that tests need no wall-clock time. */
 
 struct kedge__bucket {

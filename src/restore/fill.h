@@ -29,7 +29,8 @@ struct kedge__fill_device {
 
 struct kedge__fill_parcel;
 
-enum { KEDGE__FILL_RUN = 128 }; /* units of one read */
+enum { KEDGE__FILL_RUN = 128 };   /* units of one read */
+enum { KEDGE__FILL_THERE = 256 }; /* places that are remembered: batches of many files go to the same ones */
 
 /* Some bytes of a word of a target; the others come with another piece. */
 struct kedge__fill_edge {
@@ -72,8 +73,8 @@ struct kedge__fill_worker { /* private to a thread */
 	uint8_t *gap;                 /* what is read only because it lies between them */
 	struct kedge__sum *sums; /* one per target */
 	struct kedge__fill_cover cover;
-	uintptr_t asked; /* around which address memory was asked for last, */
-	bool there;      /* and whether there is any */
+	uintptr_t there[KEDGE__FILL_THERE]; /* around which addresses there is memory that was touched, */
+	uintptr_t absent;                   /* and where there was none when it was last asked for */
 	struct kedge__fill_edges edges; /* of a check and of targets with holes: memory that cannot be summed later */
 	struct kedge__fill_parcel *parcel; /* for what goes to a device; NULL: there is none */
 	struct kedge__fill_stream *streams; /* of layers; NULL until one is needed */
@@ -133,6 +134,8 @@ struct kedge__filling {
 	size_t next, end;  /* items: batches, then patterns; the next to collect, and where this round ends */
 	size_t announced;  /* batches announced to the kernel, */
 	size_t layers_announced; /* and those whose layers were */
+	const struct kedge__segment *announcing; /* the segment of the last one, */
+	bool announces;                          /* and whether it has to be read from storage */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 	uint64_t done, total;

@@ -34,8 +34,18 @@
 
 /* ------------------------------------------------------------------ announce */
 
+/* A file system in memory has nothing to fetch. Asked once, because batches of a segment follow each other. */
+static bool is_announced(struct kedge__filling *f, const struct kedge__segment *seg)
+{
+	if (f->announcing != seg) {
+		f->announcing = seg;
+		f->announces = seg->fd >= 0 && !kedge__fs_is_memory(seg->fd);
+	}
+	return f->announces;
+}
+
 /* The kernel looks at every page to find out that nothing has to be read, so it is not asked to then. */
-static void batch_announce(const struct kedge__filling *f, size_t number)
+static void batch_announce(struct kedge__filling *f, size_t number)
 {
 	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
 	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
@@ -43,7 +53,7 @@ static void batch_announce(const struct kedge__filling *f, size_t number)
 	uint64_t from = kedge__read_plan_unit_at(units), to = from;
 	const struct kedge__read_plan_unit *last = &units[batch->count - 1];
 
-	if (seg->fd < 0 ||
+	if (!is_announced(f, seg) ||
 	    kedge__fs_cached_all(seg->fd, seg->start + from, kedge__read_plan_unit_at(last) + last->bytes - from))
 		return;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -399,16 +409,20 @@ static size_t run_length(const struct kedge__read_plan_unit *u, size_t n)
 	return count;
 }
 
-/* Whether P has been touched, as far as one page says of the huge page around it. */
+/* Whether P has been touched, as far as one page says of the huge page around it. What has been stays so. */
 static bool is_there(struct kedge__fill_worker *h, const uint8_t *p)
 {
-	uintptr_t around = (uintptr_t)p / THERE_BYTES + 1;
+	uintptr_t around = (uintptr_t)p / THERE_BYTES + 1, *there = &h->there[around % KEDGE__FILL_THERE];
 
-	if (h->asked != around) {
-		h->asked = around;
-		h->there = kedge__memory_is_there(p);
-	}
-	return h->there;
+	if (*there == around)
+		return true;
+	if (h->absent == around)
+		return false;
+	if (kedge__memory_is_there(p))
+		*there = around;
+	else
+		h->absent = around;
+	return *there == around;
 }
 
 /* Whether the COUNT units from U on are read to where they go: what is not there yet is cleared by the kernel as it
@@ -514,11 +528,11 @@ static size_t part_end(const struct kedge__fill_worker *h, const struct kedge__r
 }
 
 /* Several units at once, because reading the clock takes time, but no more than the nearest cache keeps from one step
- * to the next. */
+ * to the next. It is START now. */
 static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
-		     size_t count, uint64_t *bytes, struct kedge__error *err)
+		     size_t count, double start, uint64_t *bytes, struct kedge__error *err)
 {
-	double start = kedge__clock_seconds(), checked;
+	double checked;
 	int rc = 0;
 
 	for (size_t first = 0, end; first < count && !rc; first = end) {
@@ -540,7 +554,7 @@ static int run_place(struct kedge__filling *f, struct kedge__fill_worker *h, con
 static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, const struct kedge__read_plan_unit *u,
 		    size_t count, uint64_t *bytes, struct kedge__error *err)
 {
-	double start = kedge__clock_seconds();
+	double start = kedge__clock_seconds(), end;
 	int rc;
 
 	run_clear(f, h, u, count);
@@ -552,10 +566,11 @@ static int run_fill(struct kedge__filling *f, struct kedge__fill_worker *h, cons
 		run_aim(f, h, u, count, false);
 		rc = run_read(h, u, count, err);
 	}
-	h->reading += kedge__clock_seconds() - start;
+	end = kedge__clock_seconds();
+	h->reading += end - start;
 	for (size_t i = 1; i < count; i++)
 		h->bytes_read += gap_after(&u[i - 1]);
-	return rc ? block_failed(f, u->version, err) : run_place(f, h, u, count, bytes, err);
+	return rc ? block_failed(f, u->version, err) : run_place(f, h, u, count, end, bytes, err);
 }
 
 /* A batch that was read past the page cache, or is MAPPED. */
@@ -578,7 +593,7 @@ static int batch_place(struct kedge__filling *f, struct kedge__fill_worker *h,
 			h->bytes_mapped += mapped ? units[i + k].bytes : 0;
 		}
 		run_clear(f, h, &units[i], count);
-		rc = run_place(f, h, &units[i], count, bytes, err);
+		rc = run_place(f, h, &units[i], count, kedge__clock_seconds(), bytes, err);
 	}
 	h->from_map = false;
 	return rc;
@@ -754,6 +769,7 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	int rc = 0;
 
 	f->next = f->announced = f->layers_announced = 0;
+	f->announcing = NULL;
 	f->done = 0;
 	kedge__fill_past_init(f);
 	if (f->plan.ground_batches)
