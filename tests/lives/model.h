@@ -28,7 +28,7 @@ struct node {
 	uint64_t epoch;
 	bool sure[2]; /* on L1, on L2 */
 	uint64_t trim[2]; /* it may go when so many newer ones are there; 0: it may not */
-	bool was[2];  /* it was there until a discard of this life: keep may have counted it before */
+	bool was[2];  /* it was there, or may have been, until a discard of this life, or until L2 went away: keep may have counted it before */
 	bool gone;    /* discarded */
 	bool racing;  /* the last area was written to meanwhile: its digest is what is found first */
 	uint64_t digest[MODEL_RANKS][MEMORY_AREAS];

@@ -234,6 +234,14 @@ static bool move_purge(struct job *j)
 	return true;
 }
 
+/* What this life brought there and went back behind let keep remove others, too: the judge, who looks there again in
+ * another life, has to count it. */
+static void second_was(struct model *m)
+{
+	for (int i = m->first; i < m->count; i++)
+		m->nodes[i].was[1] = true;
+}
+
 static bool move_second(struct job *j)
 {
 	bool back = j->away;
@@ -242,10 +250,12 @@ static bool move_second(struct job *j)
 		return true;
 	(void)settle(j);
 	gather(j);
-	if (j->rank == 0 && back)
+	if (j->rank == 0 && back) {
 		second_back(j->walk);
-	else if (j->rank == 0)
+	} else if (j->rank == 0) {
 		second_away(j->walk, draw_below(&j->life.state, 3));
+		second_was(job_model(j));
+	}
 	gather(j);
 	j->second_went = true;
 	j->away = job_model(j)->second_away;
