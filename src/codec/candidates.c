@@ -10,6 +10,7 @@
 #define DOUBLES KEDGE__FOR_DOUBLES
 #define SINGLES KEDGE__FOR_SINGLES
 #define RECORDS KEDGE__FOR_RECORDS
+#define FOUND   KEDGE__FOUND
 #define BASE    KEDGE__WITH_BASE
 #define SLOW    KEDGE__SLOW
 #define DEEP    KEDGE__DEEP
@@ -33,6 +34,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"delta+zstd:1", 350e6, 800e6, SMALL},
     {"bitshuffle+zstd:1", 500e6, 1000e6, SMALL},
     {"records+zstd:1", 450e6, 1200e6, BYTES | WIDE | RECORDS},
+    {"records+zstd:1", 400e6, 1200e6, BYTES | FOUND},
     {"field", 600e6, 700e6, WIDE | RECORDS},
     {"shuffle:8+zstd:1", 350e6, 1000e6, BYTES},
     {"lz4", 800e6, 2500e6, BYTES | WIDE},
@@ -52,6 +54,9 @@ const struct kedge__candidate kedge__candidates[] = {
     {"zstd:3", 220e6, 800e6, BYTES | WIDE},
     {"delta+zstd:1", 350e6, 800e6, WIDE},
     {"records+zstd:3", 300e6, 1200e6, BYTES | WIDE | RECORDS},
+    {"records+lz4", 600e6, 2000e6, BYTES | FOUND},
+    {"records+zstd:3", 280e6, 1200e6, BYTES | FOUND},
+    {"records+zstd:3", 280e6, 1200e6, WIDE | FOUND | SELDOM},
     {"fpc64:12", 800e6, 800e6, DOUBLES},
     {"fpc32:12", 700e6, 700e6, SINGLES},
     {"shuffle:4+zstd:1", 350e6, 1000e6, BYTES},
@@ -68,6 +73,7 @@ const struct kedge__candidate kedge__candidates[] = {
     {"delta+shuffle+zstd:19", 4e6, 800e6, WIDE | DEEP},
     {"delta+bitshuffle+zstd:19", 5e6, 800e6, WIDE | DEEP},
     {"records+zstd:19", 4e6, 800e6, BYTES | WIDE | RECORDS | DEEP},
+    {"records+zstd:19", 4e6, 800e6, BYTES | WIDE | FOUND | DEEP},
     {"shuffle:8+zstd:19", 4e6, 800e6, BYTES | DEEP},
     {"shuffle:4+zstd:19", 4e6, 800e6, BYTES | DEEP},
     {"delta+zstd:19", 5e6, 800e6, SMALL | WIDE | DEEP},
@@ -85,6 +91,12 @@ const size_t kedge__candidate_count = KEDGE__COUNT(kedge__candidates);
 
 _Static_assert(KEDGE__COUNT(kedge__candidates) <= 64, "a set of candidates is 64 bits");
 
+/* Such records are as long as a number, for which there is a faster way to the same. */
+static bool is_number(unsigned stride)
+{
+	return stride == 4 || stride == 8;
+}
+
 static bool fits(const struct kedge__candidate *c, const struct kedge__codec_choice *wanted, enum kedge_type type,
 		 bool base)
 {
@@ -94,6 +106,9 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 
 	if ((c->data & THERE && wanted->bus <= 0) || (c->data & BASE && !base) ||
 	    (c->data & RECORDS && (!stride || stride == width)))
+		return false;
+	/* Where nothing is known of the data, records of one size are seldom all there is: they are looked for in each block. */
+	if (c->data & RECORDS && !(c->data & BASE) && type == KEDGE_BYTES && !is_number(stride))
 		return false;
 	if (c->data & SMALL && width == 1)
 		return type != KEDGE_BYTES;
@@ -106,13 +121,13 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 	return c->data & (width > 1 ? WIDE : BYTES);
 }
 
-/* False: not for such records. Those that are as long as a number: the faster way to the same. */
+/* False: not for such records. */
 static bool use_stride(struct kedge__codec_choice *choice, unsigned stride, enum kedge_type type)
 {
 	bool field = choice->codec == &kedge__codec_field;
 
 	choice->level = (int)stride;
-	if ((stride == 4 || stride == 8) && !field)
+	if (is_number(stride) && !field)
 		choice->codec = &kedge__codec_shuffle;
 	return !field || (!choice->row && stride % kedge__element_width(type) == 0);
 }

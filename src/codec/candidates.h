@@ -11,7 +11,8 @@
 #define KEDGE__FOR_FLOATS  4u  /* floating point of four or eight bytes */
 #define KEDGE__FOR_DOUBLES 8u  /* of eight */
 #define KEDGE__FOR_SINGLES 16u /* of four */
-#define KEDGE__FOR_RECORDS 32u /* records were found */
+#define KEDGE__FOR_RECORDS 32u /* records were found, all of one size */
+#define KEDGE__FOUND       4096u /* records whose size is found in each block: of text, or where arrays follow each other */
 #define KEDGE__WITH_BASE   64u /* there is a base */
 #define KEDGE__SLOW        128u /* however well data packs */
 #define KEDGE__DEEP        256u /* for "max" alone, where a quicker form of it is not far from the best */

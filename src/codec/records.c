@@ -16,18 +16,21 @@ static size_t records_bound(size_t raw)
 	return HEAD + raw + raw / 128 + 1024;
 }
 
-/* If there seem to be no records, that of an element. */
+unsigned kedge__records_stride(const struct kedge__codec_input *in)
+{
+	/* From the middle: what begins a region is often not like the rest of it. */
+	return kedge__strides_find((const uint8_t *)in->raw + in->bytes / 2, in->bytes - in->bytes / 2);
+}
+
+/* An element. */
+unsigned kedge__records_least(const struct kedge__codec_input *in)
+{
+	return KEDGE__MAX((unsigned)kedge_type_size(in->type), (unsigned)KEDGE__STRIDE_LEAST);
+}
+
 static unsigned stride_of(const struct kedge__codec_choice *how, const struct kedge__codec_input *in)
 {
-	unsigned least = KEDGE__MAX((unsigned)kedge_type_size(in->type), (unsigned)KEDGE__STRIDE_LEAST);
-	struct kedge__strides s;
-
-	if (how->level)
-		return (unsigned)how->level;
-	kedge__strides_init(&s);
-	/* From the middle: what begins a region is often not like the rest of it. */
-	kedge__strides_count(&s, (const uint8_t *)in->raw + in->bytes / 2, in->bytes - in->bytes / 2);
-	return KEDGE__MAX(kedge__strides_best(&s), least);
+	return how->level ? (unsigned)how->level : KEDGE__MAX(kedge__records_stride(in), kedge__records_least(in));
 }
 
 static int encode_planes(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, unsigned stride,

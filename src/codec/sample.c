@@ -54,6 +54,7 @@
 #define BASE_LEAST      1.1  /* how much smaller what needs a base has to be than what does not, */
 #define RECORDS_LEAST   1.25 /* and records of a base than other bytes of it, */
 #define RECORDS_LITTLE  0.02 /* where both leave next to nothing: samples of that say little */
+#define RIVAL           1.1  /* of the time of the winner, for what another level takes to be compared on a block */
 #define NEAR            3    /* how many a block chooses among */
 #define NEAR_COST       1.35 /* how much worse than the best they may be, and what is compared on a block */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
@@ -86,12 +87,21 @@ struct sampler {
 	size_t chunk;  /* bytes of one, at most */
 	struct kedge__chunk chunks[KEDGE__CHUNKS];
 	size_t chunk_count;
+	double finding;  /* seconds to find the size of records in a block */
 	uint8_t *packed; /* BLOCK_BYTES for each thread */
 	struct trial *trials;
 	size_t trial_count;
 	struct trial *finals[FINALS_MOST]; /* those that are tried on more */
 	size_t final_count;
 };
+
+static double thread_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 /* ------------------------------------------------------------------ what counts */
 
@@ -238,15 +248,73 @@ static unsigned find_stride(const struct sampler *s)
 	return kedge__strides_best(&strides);
 }
 
-/* ------------------------------------------------------------------ trials */
-
-static double thread_seconds(void)
+static bool is_found(const struct trial *t)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	return kedge__candidates[t->candidate].data & KEDGE__FOUND;
 }
+
+static bool finds_strides(const struct sampler *s)
+{
+	size_t i = 0;
+
+	while (i < s->trial_count && !is_found(&s->trials[i]))
+		i++;
+	return i < s->trial_count;
+}
+
+static const struct kedge__codec_input *piece_of(const struct sampler *s, const struct kedge__chunk *c)
+{
+	const struct kedge__codec_input *piece = s->pieces;
+
+	while (c->raw < (const uint8_t *)piece->raw || c->raw >= (const uint8_t *)piece->raw + piece->bytes)
+		piece++;
+	return piece;
+}
+
+/* That is packed as one, as a rule. */
+static struct kedge__codec_input block_of(const struct sampler *s, const struct kedge__chunk *c)
+{
+	struct kedge__codec_input block = *piece_of(s, c);
+	size_t at = (size_t)(c->raw - (const uint8_t *)block.raw) / BLOCK_BYTES * BLOCK_BYTES;
+
+	block.raw = (const uint8_t *)block.raw + at;
+	block.bytes = KEDGE__MIN(block.bytes - at, BLOCK_BYTES);
+	return block;
+}
+
+static void drop_found(struct sampler *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (!is_found(&s->trials[i]))
+			s->trials[kept++] = s->trials[i];
+	s->trial_count = kept;
+}
+
+/* What is found in a block holds for all chunks of it, though another size would do better in one of them. */
+static void find_strides(struct sampler *s)
+{
+	double start = thread_seconds();
+	size_t looks = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < s->chunk_count; i++) {
+		const struct kedge__codec_input block = block_of(s, &s->chunks[i]);
+		size_t k = 0;
+
+		while (k < i && block_of(s, &s->chunks[k]).raw != block.raw)
+			k++;
+		s->chunks[i].stride = k < i ? s->chunks[k].stride : kedge__records_stride(&block);
+		looks += k == i;
+		any = any || s->chunks[i].stride;
+	}
+	s->finding = s->wanted.pace ? STRIDE_TIME : (thread_seconds() - start) / (double)looks;
+	if (!any && !s->wanted.smallest)
+		drop_found(s);
+}
+
+/* ------------------------------------------------------------------ trials */
 
 /* What bytes FROM to TO of a chunk shrink to. */
 static size_t pack_part(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
@@ -254,12 +322,15 @@ static size_t pack_part(const struct sampler *s, struct trial *t, const struct k
 {
 	const struct kedge__codec_input in = {
 	    .raw = c->raw + from, .bytes = to - from, .type = s->type, .base = c->base ? c->base + from : NULL};
+	struct kedge__codec_choice choice = t->choice;
 	uint16_t param;
 	size_t used;
 
 	t->bytes += in.bytes;
 	t->tries++;
-	if (t->choice.codec->encode(&t->choice, &in, s->packed + (size_t)worker * BLOCK_BYTES, in.bytes, &used, &param,
+	if (is_found(t))
+		choice.level = (int)(c->stride ? c->stride : kedge__records_least(&in));
+	if (choice.codec->encode(&choice, &in, s->packed + (size_t)worker * BLOCK_BYTES, in.bytes, &used, &param,
 				    NULL) != 0)
 		return in.bytes;
 	return used;
@@ -294,6 +365,8 @@ static void judge(const struct sampler *s, struct trial *t)
 		t->pace = s->wanted.pace(c->name, t->size);
 	else if (t->pace <= 0)
 		t->pace = kedge__codec_pace_built_in(c->name, t->size); /* short samples say nothing about time */
+	if (is_found(t))
+		t->pace += s->finding / block;
 	t->pace += fetch_time(s, c);
 	t->cost = cost_of(s, t);
 }
@@ -548,15 +621,15 @@ static struct trial *find_winner(const struct sampler *s)
 /* The piece with the most restless chunk, or that in the middle, if more of it is there. */
 static struct kedge__chunk take_block(const struct sampler *s)
 {
-	const struct kedge__codec_input *piece = s->pieces, *middle = &s->pieces[s->count / 2];
-	const uint8_t *at = s->chunks[s->chunk_count - 1].raw;
+	const struct kedge__codec_input *piece = piece_of(s, &s->chunks[s->chunk_count - 1]),
+					*middle = &s->pieces[s->count / 2];
 
-	while (at < (const uint8_t *)piece->raw || at >= (const uint8_t *)piece->raw + piece->bytes)
-		piece++;
 	if (piece->bytes < middle->bytes)
 		piece = middle;
-	return (struct kedge__chunk){
-	    .raw = piece->raw, .base = s->base ? piece->base : NULL, .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES)};
+	return (struct kedge__chunk){.raw = piece->raw,
+				     .base = s->base ? piece->base : NULL,
+				     .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES),
+				     .stride = finds_strides(s) ? kedge__records_stride(piece) : 0};
 }
 
 static double time_once(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
@@ -677,8 +750,14 @@ static struct trial *confirm(struct sampler *s, const struct kedge__chunk *block
 	return best->beaten ? NULL : best;
 }
 
+/* The same with another level, which takes no longer: which of the two packs a block better, chunks often do not say. */
+static bool is_rival(const struct trial *t, const struct trial *best)
+{
+	return kedge__candidate_alike(&t->choice, &best->choice) && t->pace <= best->pace * RIVAL;
+}
+
 /* Without the time to compare all: what chunks show too little of has one more chance beside the winner. */
-static void confirm_shy(struct sampler *s, const struct kedge__chunk *block)
+static void confirm_others(struct sampler *s, const struct kedge__chunk *block)
 {
 	double share;
 	const struct trial *best = confirm(s, block, &share);
@@ -686,7 +765,8 @@ static void confirm_shy(struct sampler *s, const struct kedge__chunk *block)
 	for (size_t i = 0; best && i < s->trial_count; i++) {
 		struct trial *t = &s->trials[i];
 
-		if (t == best || !is_shy(t) || !is_worth(s, t) || t->cost > best->cost * NEAR_COST)
+		if (t == best || !(is_shy(t) || is_rival(t, best)) || !is_worth(s, t) ||
+		    t->cost > best->cost * NEAR_COST)
 			continue;
 		t->size = KEDGE__MIN(t->size, best->size * block_share(s, block, t) / share);
 		t->cost = cost_of(s, t);
@@ -702,7 +782,7 @@ static void try_blocks(struct sampler *s)
 	if (s->blocks > 0)
 		compare(s, &block);
 	else
-		confirm_shy(s, &block);
+		confirm_others(s, &block);
 }
 
 /* With "max", blocks are given their base wherever there is one: the choice says so. */
@@ -801,6 +881,8 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 		list_trials(s);
 		s->trial_count = s->wanted.smallest ? s->trial_count : KEDGE__MIN(s->trial_count, most + 2);
 	}
+	if (finds_strides(s))
+		find_strides(s);
 	screen(s);
 	if (!is_hopeless(s)) {
 		try_best(s);

@@ -378,6 +378,45 @@ static inline void fill_pages(uint8_t *p, size_t n, uint64_t seed)
 	}
 }
 
+/* Arrays one after the other, as a file of a mesh has them: corners as records, then which of them make triangles. */
+static inline void fill_mesh(uint8_t *p, size_t n, uint64_t seed)
+{
+	size_t corners = n / 2 / 32 * 32;
+	double step = 0.001 + draw_unit(&seed) * 0.001;
+
+	memset(p, 0, n);
+	for (size_t i = 0; i < corners; i += 32) {
+		double x = (double)(i / 32) * step;
+
+		put_f32(p + i, x);
+		put_f32(p + i + 4, x * x / 64);
+		put_f32(p + i + 8, 1 / (1 + x));
+		put_f32(p + i + 20, 1);
+		put_f32(p + i + 24, x / 64);
+	}
+	for (size_t i = corners; i + 4 <= n; i += 4) {
+		static const uint32_t way[] = {0, 1, 2, 2, 3, 0};
+		size_t k = (i - corners) / 4;
+
+		kedge__put32(p + i, (uint32_t)(k / 6 * 4) + way[k % 6]);
+	}
+}
+
+/* Lines that are about as long as each other. */
+static inline void fill_rows(uint8_t *p, size_t n, uint64_t seed)
+{
+	char line[160];
+	size_t bytes;
+
+	for (size_t i = 0, row = 0; i < n; i += bytes, row++) {
+		bytes = (size_t)snprintf(line, sizeof(line),
+					 "<particle id=\"%zu\"><pos x=\"%.5f\" y=\"%.5f\" z=\"%.5f\"/><type>%c</type></particle>\n",
+					 row, draw_unit(&seed), draw_unit(&seed), draw_unit(&seed), "HONC"[draw(&seed) % 4]);
+		bytes = KEDGE__MIN(bytes, n - i);
+		memcpy(p + i, line, bytes);
+	}
+}
+
 static inline void fill_noise(uint8_t *p, size_t n, uint64_t seed)
 {
 	draw_bytes(&seed, p, n);
@@ -406,6 +445,8 @@ static const struct set sets[] = {
     {"pages", KEDGE_BYTES, fill_pages, edit_bytes, 0, {0}},
     {"noise", KEDGE_BYTES, fill_noise, NULL, 0, {0}},
     {"moved88", KEDGE_BYTES, fill_records_88, move_records_88, 0, {0}},
+    {"mesh", KEDGE_BYTES, fill_mesh, edit_bytes, 0, {0}},
+    {"rows", KEDGE_BYTES, fill_rows, edit_bytes, 0, {0}},
 };
 
 #endif

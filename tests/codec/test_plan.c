@@ -10,6 +10,7 @@ struct lab {
 	uint8_t *data, *base;
 	bool bare;  /* no base can be read */
 	size_t gap; /* the base has nothing for this block */
+	size_t last; /* that it was asked for */
 	unsigned raw_asked, base_asked, opened;
 	struct kedge__codec_planner planner;
 	struct kedge__codec_blocks blocks;
@@ -43,6 +44,7 @@ static bool lab_base(void *ctx, size_t i, uint8_t *to, size_t bytes)
 
 	assert_true(l->opened > 0 && i < l->blocks.count);
 	l->base_asked++;
+	l->last = i;
 	if (i == l->gap)
 		return false;
 	memcpy(to, l->base + i * BLOCK, bytes);
@@ -190,7 +192,7 @@ static void test_base(void **state)
 	assert_int_equal(l.raw_asked, 8);
 	assert_int_equal(l.base_asked, 8);
 	assert_true(kedge__codec_plan_wants_base(&l.plan));
-	l.gap = 2;
+	l.gap = l.last;
 	make(&l);
 	assert_true(!kedge__codec_plan_wants_base(&l.plan) && !kedge__codec_plan_packs(&l.plan));
 	l.gap = SIZE_MAX;
@@ -517,6 +519,35 @@ static void test_whole_blocks(void **state)
 	free(w.data);
 }
 
+/* Every PERIOD-th block is zeros, and the others are noise: what is periodic must not be taken for one of its phases. */
+static void test_periods(void **state)
+{
+	struct whole w = {.block = 32 << 10, .bytes = 2 << 20};
+	const struct kedge__codec_region region = {.id = 1, .name = "w", .type = KEDGE_F64, .bytes = w.bytes};
+	const struct kedge__codec_blocks blocks = {
+	    .ctx = &w, .count = w.bytes / w.block, .bytes = w.bytes, .raw = whole_raw};
+	struct kedge__codec_choice wanted;
+
+	(void)state;
+	w.data = malloc(w.bytes);
+	assert_non_null(w.data);
+	assert_true(choice_of("auto", &wanted));
+	wanted.pace = kedge__codec_pace_built_in;
+	for (size_t period = 2; period <= 8; period *= 2) {
+		struct kedge__codec_planner planner;
+		struct kedge__codec_plan plan = {0};
+
+		fill_noise(w.data, w.bytes, period);
+		for (size_t i = 0; i < blocks.count; i += period)
+			memset(w.data + i * w.block, 0, w.block);
+		assert_int_equal(kedge__codec_planner_init(&planner, &wanted, NULL, NULL), 0);
+		assert_int_equal(kedge__codec_plan_make(&planner, &region, &blocks, &plan, NULL), 0);
+		assert_true(plan.why.size > 0.2);
+		kedge__codec_planner_done(&planner);
+	}
+	free(w.data);
+}
+
 /* Noise, which no other codec packs, has its echo in the other half. */
 static void test_echoes_of_noise(void **state)
 {
@@ -551,6 +582,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_strangers),    cmocka_unit_test(test_many_are_worth_a_look),
 	    cmocka_unit_test(test_lone_array),   cmocka_unit_test(test_joint),
 	    cmocka_unit_test(test_whole_blocks), cmocka_unit_test(test_echoes_of_noise),
+	    cmocka_unit_test(test_periods),
 	};
 
 	return cases_run(argc, argv, tests, NULL, NULL);
