@@ -107,7 +107,8 @@ static bool fits(const struct kedge__candidate *c, const struct kedge__codec_cho
 	if ((c->data & THERE && wanted->bus <= 0) || (c->data & BASE && !base) ||
 	    (c->data & RECORDS && (!stride || stride == width)))
 		return false;
-	/* Where nothing is known of the data, records of one size are seldom all there is: they are looked for in each block. */
+	/* Where nothing is known of the data, records of one size are seldom all there is: they are looked for in each
+	 * block. */
 	if (c->data & RECORDS && !(c->data & BASE) && type == KEDGE_BYTES && !is_number(stride))
 		return false;
 	if (c->data & SMALL && width == 1)

@@ -64,8 +64,8 @@ static bool sample_base(const struct look *l, size_t block, size_t k, struct ked
 	return true;
 }
 
-/* Which block is number K of N samples of COUNT: one of those between its neighbours', at no regular distance, since what
- * is stored is often periodic. */
+/* Which block is number K of N samples of COUNT: one of those between its neighbours', at no regular distance, since
+ * what is stored is often periodic. */
 static size_t sample_block(size_t count, size_t n, size_t k, size_t turn)
 {
 	size_t from = k * count / n, to = (k + 1) * count / n;
@@ -76,9 +76,9 @@ static size_t sample_block(size_t count, size_t n, size_t k, size_t turn)
 	return from + (size_t)(kedge__checksum(text, sizeof(text)) % (to - from));
 }
 
-/* N pieces, no more than there are blocks, of at most BYTES bytes from all over them; TURN moves them. That in the middle has WHOLE bytes at
- * most: some codecs gain on half a block and lose on all of it, so that the choice is confirmed there. Either all get a
- * base or none does. */
+/* N pieces, no more than there are blocks, of at most BYTES bytes from all over them; TURN moves them. That in the
+ * middle has WHOLE bytes at most: some codecs gain on half a block and lose on all of it, so that the choice is
+ * confirmed there. Either all get a base or none does. */
 static int take_samples(const struct look *l, size_t n, size_t bytes, size_t whole, size_t turn, bool base,
 			struct kedge__codec_input *pieces, struct kedge__error *err)
 {

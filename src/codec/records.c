@@ -22,7 +22,6 @@ unsigned kedge__records_stride(const struct kedge__codec_input *in)
 	return kedge__strides_find((const uint8_t *)in->raw + in->bytes / 2, in->bytes - in->bytes / 2);
 }
 
-/* An element. */
 unsigned kedge__records_least(const struct kedge__codec_input *in)
 {
 	return KEDGE__MAX((unsigned)kedge_type_size(in->type), (unsigned)KEDGE__STRIDE_LEAST);

@@ -24,6 +24,7 @@
 #define SETUP           5e-6  /* seconds that a try takes however small the sample */
 #define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
 #define STRIDE_PLACES   3
+#define FIND_TIME       15e-6 /* the same in a block that is packed */
 #define FASTER          0.25  /* of the time that a codec takes as a rule: what it may take at best */
 #define WORTH_LEAST     512   /* bytes; those of less are stored sooner than anything begins to pack */
 #define SIZE_MOST       0.98  /* share of itself that data has to shrink to */
@@ -292,7 +293,8 @@ static void drop_found(struct sampler *s)
 	s->trial_count = kept;
 }
 
-/* What is found in a block holds for all chunks of it, though another size would do better in one of them. */
+/* Where no block of a sample has records, none of the others is expected to. What is found in a block holds for all
+ * chunks of it, though another size would do better in one of them. */
 static void find_strides(struct sampler *s)
 {
 	double start = thread_seconds();
@@ -309,7 +311,7 @@ static void find_strides(struct sampler *s)
 		looks += k == i;
 		any = any || s->chunks[i].stride;
 	}
-	s->finding = s->wanted.pace ? STRIDE_TIME : (thread_seconds() - start) / (double)looks;
+	s->finding = s->wanted.pace ? FIND_TIME : (thread_seconds() - start) / (double)looks;
 	if (!any && !s->wanted.smallest)
 		drop_found(s);
 }
@@ -331,7 +333,7 @@ static size_t pack_part(const struct sampler *s, struct trial *t, const struct k
 	if (is_found(t))
 		choice.level = (int)(c->stride ? c->stride : kedge__records_least(&in));
 	if (choice.codec->encode(&choice, &in, s->packed + (size_t)worker * BLOCK_BYTES, in.bytes, &used, &param,
-				    NULL) != 0)
+				 NULL) != 0)
 		return in.bytes;
 	return used;
 }
@@ -750,7 +752,8 @@ static struct trial *confirm(struct sampler *s, const struct kedge__chunk *block
 	return best->beaten ? NULL : best;
 }
 
-/* The same with another level, which takes no longer: which of the two packs a block better, chunks often do not say. */
+/* The same with another level, which takes no longer: which of the two packs a block better, chunks often do not say.
+ */
 static bool is_rival(const struct trial *t, const struct trial *best)
 {
 	return kedge__candidate_alike(&t->choice, &best->choice) && t->pace <= best->pace * RIVAL;

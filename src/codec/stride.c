@@ -6,12 +6,12 @@
  */
 #include "codec/codec_table.h"
 
-#define WINDOW 4096 /* bytes that are compared, at each distance */
-#define FEW    4    /* a part of it shows which distances are worth comparing it all */
-#define VECTOR 16
-#define LEAST  0.03 /* the share of bytes that must be equal beyond what is at all distances */
-#define ABOUT  0.85 /* of what the best distance has beyond that, */
-#define ABOUT_FEW 0.6 /* and in the part */
+#define WINDOW    4096 /* bytes that are compared, at each distance */
+#define FEW       4    /* a part of it shows which distances are worth comparing it all */
+#define VECTOR    16
+#define LEAST     0.03 /* the share of bytes that must be equal beyond what is at all distances */
+#define ABOUT     0.85 /* of what the best distance has beyond that, */
+#define ABOUT_FEW 0.6  /* and in the part */
 
 typedef uint8_t vector __attribute__((vector_size(VECTOR)));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data as applications have it, one set of each kind, drawn from a seed: for the tests of the choice of codecs and, written
- * to files by make_sets, for `kedge bench codec --each`. None of it is compressed better by a codec than the data it stands
- * for would be, as far as the sets that are at hand show.
+ * Data as applications have it, one set of each kind, drawn from a seed: for the tests of the choice of codecs and,
+ * written to files by make_sets, for `kedge bench codec --each`. None of it is compressed better by a codec than the
+ * data it stands for would be, as far as the sets that are at hand show.
  */
 #ifndef KEDGE_TESTS_CODEC_SETS_H
 #define KEDGE_TESTS_CODEC_SETS_H
@@ -323,9 +323,10 @@ static inline void fill_kinds(uint8_t *p, size_t n, uint64_t seed)
 
 static inline void fill_text(uint8_t *p, size_t n, uint64_t seed)
 {
-	static const char *const words[] = {"the",  "region",  "of",    "version", "is",   "packed",     "and",  "kept", "in",
-					    "a",    "segment", "which", "reader",  "that", "checkpoint", "with", "no",   "time",
-					    "step", "energy",  "total", "rank",    "from", "file"};
+	static const char *const words[] = {"the",    "region", "of",         "version", "is",      "packed",
+					    "and",    "kept",   "in",         "a",       "segment", "which",
+					    "reader", "that",   "checkpoint", "with",    "no",      "time",
+					    "step",   "energy", "total",      "rank",    "from",    "file"};
 	size_t at = 0;
 
 	while (at < n) {
@@ -409,9 +410,10 @@ static inline void fill_rows(uint8_t *p, size_t n, uint64_t seed)
 	size_t bytes;
 
 	for (size_t i = 0, row = 0; i < n; i += bytes, row++) {
-		bytes = (size_t)snprintf(line, sizeof(line),
-					 "<particle id=\"%zu\"><pos x=\"%.5f\" y=\"%.5f\" z=\"%.5f\"/><type>%c</type></particle>\n",
-					 row, draw_unit(&seed), draw_unit(&seed), draw_unit(&seed), "HONC"[draw(&seed) % 4]);
+		bytes = (size_t)snprintf(
+		    line, sizeof(line),
+		    "<particle id=\"%zu\"><pos x=\"%.5f\" y=\"%.5f\" z=\"%.5f\"/><type>%c</type></particle>\n", row,
+		    draw_unit(&seed), draw_unit(&seed), draw_unit(&seed), "HONC"[draw(&seed) % 4]);
 		bytes = KEDGE__MIN(bytes, n - i);
 		memcpy(p + i, line, bytes);
 	}

@@ -8,8 +8,8 @@
 
 struct lab {
 	uint8_t *data, *base;
-	bool bare;  /* no base can be read */
-	size_t gap; /* the base has nothing for this block */
+	bool bare;   /* no base can be read */
+	size_t gap;  /* the base has nothing for this block */
 	size_t last; /* that it was asked for */
 	unsigned raw_asked, base_asked, opened;
 	struct kedge__codec_planner planner;
@@ -519,7 +519,8 @@ static void test_whole_blocks(void **state)
 	free(w.data);
 }
 
-/* Every PERIOD-th block is zeros, and the others are noise: what is periodic must not be taken for one of its phases. */
+/* Every PERIOD-th block is zeros, and the others are noise: what is periodic must not be taken for one of its phases.
+ */
 static void test_periods(void **state)
 {
 	struct whole w = {.block = 32 << 10, .bytes = 2 << 20};
