@@ -5,8 +5,7 @@
  * longer samples and the time that they took, so that the choice fits the data and the machine. Times decide between
  * codecs that differ in speed by more than measurements do; of the others the smallest is chosen.
  */
-#include "codec/candidates.h"
-#include "codec/chunks.h"
+#include "codec/sampler.h"
 
 #include <math.h>
 #include <time.h>
@@ -15,24 +14,19 @@
 #define CHUNK_BYTES     (64 << 10) /* at most */
 #define CHUNK_LEAST     (16 << 10) /* of several */
 #define ROWS            32         /* that make a chunk at least, if there is the time */
-#define BLOCK_BYTES     (128 << 10)
-#define SHARE           0.05  /* of the time of packing */
-#define SHARE_BYTES     0.1   /* of untyped data, of which nothing is known */
-#define SHARE_MAX       0.25  /* the same for "max" */
-#define SPEED           500e6 /* bytes a second that are packed, as a rule */
+#define SHARE           0.05       /* of the time of packing */
+#define SHARE_BYTES     0.1        /* of untyped data, of which nothing is known */
+#define SHARE_MAX       0.25       /* the same for "max" */
+#define SPEED           500e6      /* bytes a second that are packed, as a rule */
 #define SPEED_MAX       50e6
-#define SETUP           5e-6  /* seconds that a try takes however small the sample */
-#define STRIDE_TIME     60e-6 /* seconds to look for records in one place */
-#define STRIDE_PLACES   3
-#define FIND_TIME       15e-6 /* the same in a block that is packed */
-#define FASTER          0.25  /* of the time that a codec takes as a rule: what it may take at best */
-#define WORTH_LEAST     512   /* bytes; those of less are stored sooner than anything begins to pack */
-#define SIZE_MOST       0.98  /* share of itself that data has to shrink to */
-#define SIZE_MOST_TIMED 0.95  /* the same where time counts, */
-#define SIZE_MOST_MAX   0.995 /* and for "max" */
-#define HOPELESS        0.99  /* what the best leaves of the short samples, if longer ones are not worth the time */
-#define FINAL           4     /* candidates that are tried on more */
-#define FINALS_MOST     16
+#define SETUP           5e-6   /* seconds that a try takes however small the sample */
+#define FASTER          0.25   /* of the time that a codec takes as a rule: what it may take at best */
+#define WORTH_LEAST     512    /* bytes; those of less are stored sooner than anything begins to pack */
+#define SIZE_MOST       0.98   /* share of itself that data has to shrink to */
+#define SIZE_MOST_TIMED 0.95   /* the same where time counts, */
+#define SIZE_MOST_MAX   0.995  /* and for "max" */
+#define HOPELESS        0.99   /* what the best leaves of the short samples, if longer ones are not worth the time */
+#define FINAL           4      /* candidates that are tried on more */
 #define TURNS           2      /* of which the fastest counts, where time does */
 #define FINAL_WORK      6.5    /* how often they pack the chunks together, in parts and as a whole */
 #define FINAL_SHARE     0.6    /* of the time for that; the rest is for entire blocks, where there are some */
@@ -60,43 +54,7 @@
 #define NEAR_COST       1.35 /* how much worse than the best they may be, and what is compared on a block */
 #define GUESS           0.75 /* what the first candidate shrinks data to if there is no time to try it */
 
-struct trial {
-	size_t candidate;
-	struct kedge__codec_choice choice;
-	size_t begun[KEDGE__CHUNKS];  /* bytes that parts of the chunks shrank to, */
-	size_t packed[KEDGE__CHUNKS]; /* and that all of each did */
-	double time;                  /* seconds that the latter took, as if all of the places were packed */
-	double parted, setup;    /* the share of bytes and seconds that a chunk takes more if it is packed by halves */
-	double whole;            /* the share of itself that an entire block shrinks to, */
-	double joined, slowed;   /* and of the bytes and the seconds that its chunks take */
-	bool compared;           /* on a block, */
-	bool beaten;             /* and by one */
-	double size, pace, cost; /* share, seconds a byte, what is compared */
-	bool final;
-	uint64_t bytes, tries; /* that it took */
-};
-
-struct sampler {
-	struct kedge__codec_choice wanted;
-	const struct kedge__codec_input *pieces;
-	size_t count;
-	uint64_t total;
-	enum kedge_type type;
-	bool base;
-	double budget; /* seconds, */
-	double blocks; /* and those of them that are left for entire blocks */
-	size_t chunk;  /* bytes of one, at most */
-	struct kedge__chunk chunks[KEDGE__CHUNKS];
-	size_t chunk_count;
-	double finding;  /* seconds to find the size of records in a block */
-	uint8_t *packed; /* BLOCK_BYTES for each thread */
-	struct trial *trials;
-	size_t trial_count;
-	struct trial *finals[FINALS_MOST]; /* those that are tried on more */
-	size_t final_count;
-};
-
-static double thread_seconds(void)
+double kedge__thread_seconds(void)
 {
 	struct timespec t;
 
@@ -106,28 +64,28 @@ static double thread_seconds(void)
 
 /* ------------------------------------------------------------------ what counts */
 
-static double fetch_time(const struct sampler *s, const struct kedge__candidate *c)
+static double fetch_time(const struct kedge__sampler *s, const struct kedge__candidate *c)
 {
 	return c->data & KEDGE__WITH_BASE ? 1 / (s->wanted.fetch > 0 ? s->wanted.fetch : FETCH) : 0;
 }
 
 /* Seconds a byte, as a rule. */
-static double usual_pace(const struct sampler *s, const struct kedge__candidate *c)
+static double usual_pace(const struct kedge__sampler *s, const struct kedge__candidate *c)
 {
 	return 1 / c->encode + fetch_time(s, c);
 }
 
-static double storage(const struct sampler *s)
+static double storage(const struct kedge__sampler *s)
 {
 	return s->wanted.storage > 0 ? s->wanted.storage : KEDGE__CODEC_STORAGE;
 }
 
-static bool by_size(const struct sampler *s)
+static bool by_size(const struct kedge__sampler *s)
 {
 	return s->wanted.smallest || s->wanted.target > 0;
 }
 
-static double handicap(const struct sampler *s, const struct trial *t)
+static double handicap(const struct kedge__sampler *s, const struct kedge__trial *t)
 {
 	unsigned data = kedge__candidates[t->candidate].data;
 
@@ -137,7 +95,7 @@ static double handicap(const struct sampler *s, const struct trial *t)
 }
 
 /* The less the better. */
-static double cost_of(const struct sampler *s, const struct trial *t)
+static double cost_of(const struct kedge__sampler *s, const struct kedge__trial *t)
 {
 	double stored = t->size / storage(s), pace = t->choice.there ? t->pace : KEDGE__MAX(t->pace, PACE_LEAST);
 
@@ -149,19 +107,19 @@ static double cost_of(const struct sampler *s, const struct trial *t)
 }
 
 /* Speeds are measured, and matter. */
-static bool time_counts(const struct sampler *s)
+static bool time_counts(const struct kedge__sampler *s)
 {
 	return !s->wanted.pace && !by_size(s);
 }
 
-static double cost_of_none(const struct sampler *s)
+static double cost_of_none(const struct kedge__sampler *s)
 {
 	return by_size(s) ? 1 : 1 / storage(s);
 }
 
 /* ------------------------------------------------------------------ what is tried */
 
-static bool is_tried(const struct sampler *s, const struct kedge__candidate *c)
+static bool is_tried(const struct kedge__sampler *s, const struct kedge__candidate *c)
 {
 	double best = usual_pace(s, c) * (c->data & KEDGE__SLOW ? 1 : FASTER);
 
@@ -175,12 +133,12 @@ static bool is_tried(const struct sampler *s, const struct kedge__candidate *c)
 	return best <= (s->wanted.target > 0 ? 1 / s->wanted.target : cost_of_none(s));
 }
 
-static void list_trials(struct sampler *s)
+static void list_trials(struct kedge__sampler *s)
 {
 	for (size_t i = 0; i < kedge__candidate_count; i++) {
-		struct trial *t = &s->trials[s->trial_count];
+		struct kedge__trial *t = &s->trials[s->trial_count];
 
-		*t = (struct trial){.candidate = i};
+		*t = (struct kedge__trial){.candidate = i};
 		if (is_tried(s, &kedge__candidates[i]) &&
 		    kedge__candidate_make(i, &s->wanted, s->type, s->base, &t->choice))
 			s->trial_count++;
@@ -188,7 +146,7 @@ static void list_trials(struct sampler *s)
 }
 
 /* Bytes of the parts of all chunks together, if N candidates are tried: some on all of the chunks, too. */
-static double screen_bytes(const struct sampler *s, size_t n)
+static double screen_bytes(const struct kedge__sampler *s, size_t n)
 {
 	double slowness = 0;
 
@@ -203,7 +161,7 @@ static double screen_bytes(const struct sampler *s, size_t n)
 }
 
 /* How many candidates, and how much of them each. */
-static void plan_work(struct sampler *s)
+static void plan_work(struct kedge__sampler *s)
 {
 	double bytes = screen_bytes(s, s->trial_count),
 	       least = KEDGE__MIN(KEDGE__CHUNK_LEAST, (double)s->total / KEDGE__CHUNK_PART);
@@ -227,100 +185,11 @@ static void plan_work(struct sampler *s)
 	s->chunk_count = (size_t)KEDGE__MIN(KEDGE__MAX(bytes / size, 1), (double)KEDGE__CHUNKS);
 }
 
-/* ------------------------------------------------------------------ records */
-
-/* The size of records: by the shape, or as found in the most restless places. */
-static unsigned find_stride(const struct sampler *s)
-{
-	unsigned width = (unsigned)KEDGE__MAX(kedge_type_size(s->type), (size_t)1);
-	size_t places = KEDGE__MIN(s->chunk_count, (size_t)STRIDE_PLACES);
-	struct kedge__strides strides;
-
-	if (s->wanted.row)
-		return s->wanted.row <= KEDGE__STRIDE_FOUND_MOST / width ? s->wanted.row * width : 0;
-	if (!s->wanted.smallest && s->budget < 4 * STRIDE_TIME * (double)places)
-		places = s->budget < 4 * STRIDE_TIME ? 0 : 1;
-	kedge__strides_init(&strides);
-	for (size_t i = 0; i < places; i++) {
-		const struct kedge__chunk *c = &s->chunks[s->chunk_count - 1 - i];
-
-		kedge__strides_count(&strides, c->raw, c->bytes);
-	}
-	return kedge__strides_best(&strides);
-}
-
-static bool is_found(const struct trial *t)
-{
-	return kedge__candidates[t->candidate].data & KEDGE__FOUND;
-}
-
-static bool finds_strides(const struct sampler *s)
-{
-	size_t i = 0;
-
-	while (i < s->trial_count && !is_found(&s->trials[i]))
-		i++;
-	return i < s->trial_count;
-}
-
-static const struct kedge__codec_input *piece_of(const struct sampler *s, const struct kedge__chunk *c)
-{
-	const struct kedge__codec_input *piece = s->pieces;
-
-	while (c->raw < (const uint8_t *)piece->raw || c->raw >= (const uint8_t *)piece->raw + piece->bytes)
-		piece++;
-	return piece;
-}
-
-/* That is packed as one, as a rule. */
-static struct kedge__codec_input block_of(const struct sampler *s, const struct kedge__chunk *c)
-{
-	struct kedge__codec_input block = *piece_of(s, c);
-	size_t at = (size_t)(c->raw - (const uint8_t *)block.raw) / BLOCK_BYTES * BLOCK_BYTES;
-
-	block.raw = (const uint8_t *)block.raw + at;
-	block.bytes = KEDGE__MIN(block.bytes - at, BLOCK_BYTES);
-	return block;
-}
-
-static void drop_found(struct sampler *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->trial_count; i++)
-		if (!is_found(&s->trials[i]))
-			s->trials[kept++] = s->trials[i];
-	s->trial_count = kept;
-}
-
-/* Where no block of a sample has records, none of the others is expected to. What is found in a block holds for all
- * chunks of it, though another size would do better in one of them. */
-static void find_strides(struct sampler *s)
-{
-	double start = thread_seconds();
-	size_t looks = 0;
-	bool any = false;
-
-	for (size_t i = 0; i < s->chunk_count; i++) {
-		const struct kedge__codec_input block = block_of(s, &s->chunks[i]);
-		size_t k = 0;
-
-		while (k < i && block_of(s, &s->chunks[k]).raw != block.raw)
-			k++;
-		s->chunks[i].stride = k < i ? s->chunks[k].stride : kedge__records_stride(&block);
-		looks += k == i;
-		any = any || s->chunks[i].stride;
-	}
-	s->finding = s->wanted.pace ? FIND_TIME : (thread_seconds() - start) / (double)looks;
-	if (!any && !s->wanted.smallest)
-		drop_found(s);
-}
-
 /* ------------------------------------------------------------------ trials */
 
 /* What bytes FROM to TO of a chunk shrink to. */
-static size_t pack_part(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
-			int worker)
+static size_t pack_part(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c,
+			size_t from, size_t to, int worker)
 {
 	const struct kedge__codec_input in = {
 	    .raw = c->raw + from, .bytes = to - from, .type = s->type, .base = c->base ? c->base + from : NULL};
@@ -330,18 +199,18 @@ static size_t pack_part(const struct sampler *s, struct trial *t, const struct k
 
 	t->bytes += in.bytes;
 	t->tries++;
-	if (is_found(t))
+	if (kedge__trial_is_found(t))
 		choice.level = (int)(c->stride ? c->stride : kedge__records_least(&in));
-	if (choice.codec->encode(&choice, &in, s->packed + (size_t)worker * BLOCK_BYTES, in.bytes, &used, &param,
-				 NULL) != 0)
+	if (choice.codec->encode(&choice, &in, s->packed + (size_t)worker * KEDGE__SAMPLE_BLOCK, in.bytes, &used,
+				 &param, NULL) != 0)
 		return in.bytes;
 	return used;
 }
 
-static void judge(const struct sampler *s, struct trial *t)
+static void judge(const struct kedge__sampler *s, struct kedge__trial *t)
 {
 	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
-	double raw = 0, packed = 0, places = 0, block = KEDGE__MIN((double)s->total, BLOCK_BYTES), chunk;
+	double raw = 0, packed = 0, places = 0, block = KEDGE__MIN((double)s->total, KEDGE__SAMPLE_BLOCK), chunk;
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
 		double weight = s->chunks[i].weight;
@@ -367,22 +236,22 @@ static void judge(const struct sampler *s, struct trial *t)
 		t->pace = s->wanted.pace(c->name, t->size);
 	else if (t->pace <= 0)
 		t->pace = kedge__codec_pace_built_in(c->name, t->size); /* short samples say nothing about time */
-	if (is_found(t))
+	if (kedge__trial_is_found(t))
 		t->pace += s->finding / block;
 	t->pace += fetch_time(s, c);
 	t->cost = cost_of(s, t);
 }
 
 /* Short samples are all beginning: of what has tables, and predicts from the row before, they show too little. */
-static bool is_shy(const struct trial *t)
+static bool is_shy(const struct kedge__trial *t)
 {
 	return t->choice.codec->id == KEDGE__CODEC_FIELD;
 }
 
 static int screen_one(void *ctx, size_t i, int worker)
 {
-	const struct sampler *s = ctx;
-	struct trial *t = &s->trials[i];
+	const struct kedge__sampler *s = ctx;
+	struct kedge__trial *t = &s->trials[i];
 
 	t->cost = INFINITY;
 	t->size = 1;
@@ -395,12 +264,12 @@ static int screen_one(void *ctx, size_t i, int worker)
 	return 0;
 }
 
-static void screen(struct sampler *s)
+static void screen(struct kedge__sampler *s)
 {
 	(void)kedge__pool_for(s->wanted.pool, s->trial_count, screen_one, s);
 }
 
-static bool is_hopeless(const struct sampler *s)
+static bool is_hopeless(const struct kedge__sampler *s)
 {
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (s->trials[i].size < HOPELESS || (s->wanted.row && is_shy(&s->trials[i])))
@@ -408,23 +277,24 @@ static bool is_hopeless(const struct sampler *s)
 	return !s->wanted.smallest;
 }
 
-static double time_part(const struct sampler *s, struct trial *t, size_t i, size_t from, size_t to, int worker,
-			size_t *packed)
+static double time_part(const struct kedge__sampler *s, struct kedge__trial *t, size_t i, size_t from, size_t to,
+			int worker, size_t *packed)
 {
 	double least = INFINITY;
 
 	/* The least is what it takes; the rest is what else happens on the machine, and another thing each time. */
 	for (int turn = 0; turn < (time_counts(s) ? TURNS : 1); turn++) {
-		double start = thread_seconds();
+		double start = kedge__thread_seconds();
 
 		*packed = pack_part(s, t, &s->chunks[i], from, to, worker);
-		least = KEDGE__MIN(least, thread_seconds() - start);
+		least = KEDGE__MIN(least, kedge__thread_seconds() - start);
 	}
 	return least;
 }
 
 /* What the more restless chunks take more by halves: bytes and seconds. TIMES are those of all of each. */
-static void try_halves(const struct sampler *s, struct trial *t, const double times[KEDGE__CHUNKS], int worker)
+static void try_halves(const struct kedge__sampler *s, struct kedge__trial *t, const double times[KEDGE__CHUNKS],
+		       int worker)
 {
 	size_t n = KEDGE__MIN(s->chunk_count, (size_t)PARTED);
 	double packed = 0, time = 0, more = 0, longer = 0;
@@ -448,8 +318,8 @@ static void try_halves(const struct sampler *s, struct trial *t, const double ti
 
 static int try_finally(void *ctx, size_t n, int worker)
 {
-	const struct sampler *s = ctx;
-	struct trial *t = s->finals[n];
+	const struct kedge__sampler *s = ctx;
+	struct kedge__trial *t = s->finals[n];
 	double times[KEDGE__CHUNKS];
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
@@ -462,21 +332,21 @@ static int try_finally(void *ctx, size_t n, int worker)
 	return 0;
 }
 
-static void add_final(struct sampler *s, struct trial *t)
+static void add_final(struct kedge__sampler *s, struct kedge__trial *t)
 {
-	if (s->final_count == FINALS_MOST)
+	if (s->final_count == KEDGE__FINALS)
 		return;
 	t->final = true;
 	s->finals[s->final_count++] = t;
 }
 
 /* Of those that were not tried on more yet. */
-static struct trial *find_best(const struct sampler *s, bool by_cost)
+static struct kedge__trial *find_best(const struct kedge__sampler *s, bool by_cost)
 {
-	struct trial *best = NULL;
+	struct kedge__trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
+		struct kedge__trial *t = &s->trials[i];
 
 		if (!t->final && (!best || (by_cost ? t->cost < best->cost : t->size < best->size)))
 			best = t;
@@ -486,17 +356,23 @@ static struct trial *find_best(const struct sampler *s, bool by_cost)
 
 /* The best few, by cost and, since short samples take more time a byte than others, by size; and those for which the
  * beginnings say too little. */
-static void try_best(struct sampler *s)
+static void try_best(struct kedge__sampler *s)
 {
 	size_t n = 0;
+	bool found = false;
 
-	for (size_t i = 0; i < s->trial_count; i++)
-		if (is_shy(&s->trials[i])) {
-			add_final(s, &s->trials[i]);
-			n = 1; /* however many there are of them: the others have their turns */
-		}
+	for (size_t i = 0; i < s->trial_count; i++) {
+		struct kedge__trial *t = &s->trials[i];
+
+		if (!is_shy(t) && (!kedge__trial_is_found(t) || found))
+			continue;
+		found = found ||
+			kedge__trial_is_found(t); /* of records one, with whatever codec, says what they are worth */
+		add_final(s, t);
+		n = 1; /* however many there are of them: the others have their turns */
+	}
 	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++) {
-		struct trial *best = find_best(s, n % 2 == 0);
+		struct kedge__trial *best = find_best(s, n % 2 == 0);
 
 		if (best)
 			add_final(s, best);
@@ -506,7 +382,7 @@ static void try_best(struct sampler *s)
 
 /* ------------------------------------------------------------------ choose */
 
-static void take(struct kedge__codec_why *why, const struct sampler *s, const struct trial *t)
+static void take(struct kedge__codec_why *why, const struct kedge__sampler *s, const struct kedge__trial *t)
 {
 	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
 
@@ -519,9 +395,9 @@ static void take(struct kedge__codec_why *why, const struct sampler *s, const st
 }
 
 /* Without a look at the data: what is likely to be the best. */
-static struct kedge__codec_choice guess(const struct sampler *s, struct kedge__codec_why *why)
+static struct kedge__codec_choice guess(const struct kedge__sampler *s, struct kedge__codec_why *why)
 {
-	struct trial t = s->trials[0];
+	struct kedge__trial t = s->trials[0];
 
 	t.size = GUESS;
 	t.pace = usual_pace(s, &kedge__candidates[t.candidate]);
@@ -533,9 +409,9 @@ static struct kedge__codec_choice guess(const struct sampler *s, struct kedge__c
 }
 
 /* The best few of the trials, where blocks are worth a choice of their own: where there is no type. */
-static uint64_t find_near(const struct sampler *s, double least)
+static uint64_t find_near(const struct kedge__sampler *s, double least)
 {
-	const struct trial *trials = s->trials;
+	const struct kedge__trial *trials = s->trials;
 	uint64_t set = 0;
 
 	if (s->type != KEDGE_BYTES || s->base)
@@ -554,7 +430,7 @@ static uint64_t find_near(const struct sampler *s, double least)
 }
 
 /* For "max", every block is packed with all. */
-static uint64_t find_all(const struct sampler *s)
+static uint64_t find_all(const struct kedge__sampler *s)
 {
 	uint64_t set = 0;
 
@@ -564,7 +440,7 @@ static uint64_t find_all(const struct sampler *s)
 }
 
 /* It was tried, and is worth it. */
-static bool is_worth(const struct sampler *s, const struct trial *t)
+static bool is_worth(const struct kedge__sampler *s, const struct kedge__trial *t)
 {
 	/* Where size is what counts, and where samples show too little: shuffled bytes pack better by the block. */
 	double most = s->wanted.smallest                     ? SIZE_MOST_MAX
@@ -574,9 +450,9 @@ static bool is_worth(const struct sampler *s, const struct trial *t)
 	return t->final && !t->beaten && t->size <= most && t->cost <= cost_of_none(s);
 }
 
-static struct trial *find_cheapest(const struct sampler *s)
+static struct kedge__trial *find_cheapest(const struct kedge__sampler *s)
 {
-	struct trial *best = NULL;
+	struct kedge__trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
 		if (is_worth(s, &s->trials[i]) && (!best || s->trials[i].cost < best->cost))
@@ -586,7 +462,8 @@ static struct trial *find_cheapest(const struct sampler *s)
 
 /* What T may cost beside the cheapest to count as about the same: the more, the smaller it is. What a GPU packs, and
  * nothing beats, is not exchanged for something that costs about the same. */
-static double cost_most(const struct sampler *s, const struct trial *cheapest, const struct trial *t)
+static double cost_most(const struct kedge__sampler *s, const struct kedge__trial *cheapest,
+			const struct kedge__trial *t)
 {
 	double smaller = cheapest->size * handicap(s, cheapest) / (t->size * handicap(s, t));
 
@@ -596,20 +473,20 @@ static double cost_most(const struct sampler *s, const struct trial *cheapest, c
 }
 
 /* Of those that cost about the least, the smallest; of those that are about as small, the fastest. */
-static struct trial *find_winner(const struct sampler *s)
+static struct kedge__trial *find_winner(const struct kedge__sampler *s)
 {
 	double about = by_size(s) ? 1 : s->wanted.pace ? AS_SMALL_USUAL : AS_SMALL, small = INFINITY;
-	const struct trial *cheapest = find_cheapest(s);
-	struct trial *best = NULL;
+	const struct kedge__trial *cheapest = find_cheapest(s);
+	struct kedge__trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
-		const struct trial *t = &s->trials[i];
+		const struct kedge__trial *t = &s->trials[i];
 
 		if (is_worth(s, t) && t->cost <= cost_most(s, cheapest, t))
 			small = KEDGE__MIN(small, t->size * handicap(s, t));
 	}
 	for (size_t i = 0; i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
+		struct kedge__trial *t = &s->trials[i];
 
 		if (is_worth(s, t) && t->cost <= cost_most(s, cheapest, t) &&
 		    t->size * handicap(s, t) <= small * about && (!best || t->pace < best->pace * FASTER_LEAST))
@@ -621,30 +498,30 @@ static struct trial *find_winner(const struct sampler *s)
 /* ------------------------------------------------------------------ entire blocks */
 
 /* The piece with the most restless chunk, or that in the middle, if more of it is there. */
-static struct kedge__chunk take_block(const struct sampler *s)
+static struct kedge__chunk take_block(const struct kedge__sampler *s)
 {
-	const struct kedge__codec_input *piece = piece_of(s, &s->chunks[s->chunk_count - 1]),
+	const struct kedge__codec_input *piece = kedge__sampler_piece(s, &s->chunks[s->chunk_count - 1]),
 					*middle = &s->pieces[s->count / 2];
 
 	if (piece->bytes < middle->bytes)
 		piece = middle;
 	return (struct kedge__chunk){.raw = piece->raw,
 				     .base = s->base ? piece->base : NULL,
-				     .bytes = KEDGE__MIN(piece->bytes, BLOCK_BYTES),
-				     .stride = finds_strides(s) ? kedge__records_stride(piece) : 0};
+				     .bytes = KEDGE__MIN(piece->bytes, KEDGE__SAMPLE_BLOCK),
+				     .stride = kedge__sampler_finds(s) ? kedge__records_stride(piece) : 0};
 }
 
-static double time_once(const struct sampler *s, struct trial *t, const struct kedge__chunk *c, size_t from, size_t to,
-			size_t *packed)
+static double time_once(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c,
+			size_t from, size_t to, size_t *packed)
 {
-	double start = thread_seconds();
+	double start = kedge__thread_seconds();
 
 	*packed += pack_part(s, t, c, from, to, 0);
-	return thread_seconds() - start;
+	return kedge__thread_seconds() - start;
 }
 
 /* As a whole first, which fetches it, then in chunks, and once more as a whole if time counts. */
-static void try_block(const struct sampler *s, struct trial *t, const struct kedge__chunk *block)
+static void try_block(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *block)
 {
 	size_t whole = 0, parts = 0, again = 0;
 	double first = time_once(s, t, block, 0, block->bytes, &whole), cut = 0;
@@ -661,13 +538,13 @@ static void try_block(const struct sampler *s, struct trial *t, const struct ked
 }
 
 /* Of those near the best by what is known so far, the one that costs the least and was not tried on a block. */
-static struct trial *find_untried(const struct sampler *s)
+static struct kedge__trial *find_untried(const struct kedge__sampler *s)
 {
-	const struct trial *cheapest = find_cheapest(s);
-	struct trial *next = NULL;
+	const struct kedge__trial *cheapest = find_cheapest(s);
+	struct kedge__trial *next = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
+		struct kedge__trial *t = &s->trials[i];
 
 		if (is_worth(s, t) && !t->compared &&
 		    t->cost <= KEDGE__MAX(cheapest->cost * NEAR_COST, cost_most(s, cheapest, t)) &&
@@ -678,7 +555,7 @@ static struct trial *find_untried(const struct sampler *s)
 }
 
 /* Chunks of it shrink about as much as each other. */
-static bool is_even(const struct sampler *s, const struct trial *t)
+static bool is_even(const struct kedge__sampler *s, const struct kedge__trial *t)
 {
 	double least = INFINITY, most = 0;
 
@@ -693,9 +570,9 @@ static bool is_even(const struct sampler *s, const struct trial *t)
 
 /* Chunks are from all over, but short and few, and the block is longer than all of them together: where it is like the
  * rest, how its sizes compare counts as much. */
-static void weigh_blocks(struct sampler *s)
+static void weigh_blocks(struct kedge__sampler *s)
 {
-	const struct trial *best = NULL;
+	const struct kedge__trial *best = NULL;
 	double size, whole;
 
 	for (size_t i = 0; i < s->trial_count; i++)
@@ -706,7 +583,7 @@ static void weigh_blocks(struct sampler *s)
 	size = best->size;
 	whole = best->whole;
 	for (size_t i = 0; i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
+		struct kedge__trial *t = &s->trials[i];
 
 		if (!t->compared)
 			continue;
@@ -717,10 +594,10 @@ static void weigh_blocks(struct sampler *s)
 
 /* What a codec takes to begin, and what it finds in more of the data than a chunk, is foreseen from halves of chunks.
  * Those that are near each other are compared by what an entire block really takes. */
-static void compare(struct sampler *s, const struct kedge__chunk *block)
+static void compare(struct kedge__sampler *s, const struct kedge__chunk *block)
 {
 	int work = time_counts(s) ? BLOCK_WORK : BLOCK_WORK - 1;
-	struct trial *t;
+	struct kedge__trial *t;
 
 	for (int n = 0; s->blocks > 0 || n < 2; n++) {
 		t = find_untried(s);
@@ -732,43 +609,75 @@ static void compare(struct sampler *s, const struct kedge__chunk *block)
 	weigh_blocks(s);
 }
 
-static double block_share(const struct sampler *s, const struct kedge__chunk *block, struct trial *t)
+static double block_share(const struct kedge__sampler *s, const struct kedge__chunk *block, struct kedge__trial *t)
 {
 	return (double)pack_part(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
 }
 
-/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one has. */
-static struct trial *confirm(struct sampler *s, const struct kedge__chunk *block, double *share)
+/* What chunks that are in the block shrink to; if there are none, what all do. */
+static double share_there(const struct kedge__sampler *s, const struct kedge__chunk *block,
+			  const struct kedge__trial *t)
 {
-	struct trial *best = NULL;
+	size_t raw = 0, packed = 0;
+
+	for (size_t i = 0; i < s->chunk_count; i++) {
+		const struct kedge__chunk *c = &s->chunks[i];
+
+		if (c->raw < block->raw || c->raw >= block->raw + block->bytes)
+			continue;
+		raw += c->bytes;
+		packed += t->packed[i];
+	}
+	return raw ? (double)packed / (double)raw : t->size;
+}
+
+/* Some codecs find in a chunk what they do not in a block: the winner has to hold there, or the next one has. */
+static struct kedge__trial *confirm(struct kedge__sampler *s, const struct kedge__chunk *block, double *share)
+{
+	struct kedge__trial *best = NULL;
 
 	for (int turn = 0; turn < CONFIRM_MOST && (!best || best->beaten); turn++) {
 		best = find_winner(s);
 		if (!best)
 			return NULL;
 		*share = block_share(s, block, best);
-		best->beaten = 1 - *share < CONFIRMED * (1 - best->size);
+		best->beaten = 1 - *share < CONFIRMED * (1 - share_there(s, block, best));
 	}
 	return best->beaten ? NULL : best;
 }
 
 /* The same with another level, which takes no longer: which of the two packs a block better, chunks often do not say.
  */
-static bool is_rival(const struct trial *t, const struct trial *best)
+static bool is_rival(const struct kedge__trial *t, const struct kedge__trial *best)
 {
 	return kedge__candidate_alike(&t->choice, &best->choice) && t->pace <= best->pace * RIVAL;
 }
 
+/* The cheapest that does not need records. */
+static const struct kedge__trial *find_recordless(const struct kedge__sampler *s)
+{
+	const struct kedge__trial *best = NULL;
+
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (!kedge__trial_is_found(&s->trials[i]) && is_worth(s, &s->trials[i]) &&
+		    (!best || s->trials[i].cost < best->cost))
+			best = &s->trials[i];
+	return best;
+}
+
 /* Without the time to compare all: what chunks show too little of has one more chance beside the winner. */
-static void confirm_others(struct sampler *s, const struct kedge__chunk *block)
+static void confirm_others(struct kedge__sampler *s, const struct kedge__chunk *block)
 {
 	double share;
-	const struct trial *best = confirm(s, block, &share);
+	const struct kedge__trial *best = confirm(s, block, &share);
+	/* The longer a block, the less is gained by records, where there are others as well, and the more by matches.
+	 */
+	const struct kedge__trial *other = best && kedge__trial_is_found(best) ? find_recordless(s) : NULL;
 
 	for (size_t i = 0; best && i < s->trial_count; i++) {
-		struct trial *t = &s->trials[i];
+		struct kedge__trial *t = &s->trials[i];
 
-		if (t == best || !(is_shy(t) || is_rival(t, best)) || !is_worth(s, t) ||
+		if (t == best || !(t == other || is_shy(t) || is_rival(t, best)) || !is_worth(s, t) ||
 		    t->cost > best->cost * NEAR_COST)
 			continue;
 		t->size = KEDGE__MIN(t->size, best->size * block_share(s, block, t) / share);
@@ -776,7 +685,7 @@ static void confirm_others(struct sampler *s, const struct kedge__chunk *block)
 	}
 }
 
-static void try_blocks(struct sampler *s)
+static void try_blocks(struct kedge__sampler *s)
 {
 	const struct kedge__chunk block = take_block(s);
 
@@ -789,12 +698,12 @@ static void try_blocks(struct sampler *s)
 }
 
 /* With "max", blocks are given their base wherever there is one: the choice says so. */
-static const struct trial *find_based(const struct sampler *s, const struct trial *best)
+static const struct kedge__trial *find_based(const struct kedge__sampler *s, const struct kedge__trial *best)
 {
-	const struct trial *based = NULL;
+	const struct kedge__trial *based = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
-		const struct trial *t = &s->trials[i];
+		const struct kedge__trial *t = &s->trials[i];
 
 		if (t->choice.steps & KEDGE__STEP_BASE && (!based || t->size < based->size))
 			based = t;
@@ -802,10 +711,10 @@ static const struct trial *find_based(const struct sampler *s, const struct tria
 	return based ? based : best;
 }
 
-static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__codec_why *why)
+static struct kedge__codec_choice choose(const struct kedge__sampler *s, struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
-	const struct trial *best = find_winner(s);
+	const struct kedge__trial *best = find_winner(s);
 
 	if (best) {
 		choice = best->choice;
@@ -821,7 +730,7 @@ static struct kedge__codec_choice choose(const struct sampler *s, struct kedge__
 	return choice;
 }
 
-static bool look_at_pieces(struct sampler *s)
+static bool look_at_pieces(struct kedge__sampler *s)
 {
 	s->base = s->count > 0;
 	for (size_t i = 0; i < s->count; i++) {
@@ -833,7 +742,7 @@ static bool look_at_pieces(struct sampler *s)
 }
 
 /* Seconds that packing all of it takes, as a rule. */
-static double packing_time(const struct sampler *s)
+static double packing_time(const struct kedge__sampler *s)
 {
 	uint64_t bytes = KEDGE__MAX(s->wanted.bytes, s->total);
 
@@ -845,7 +754,7 @@ bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t byte
 	return wanted->automatic && !wanted->smallest && bytes < WORTH_LEAST;
 }
 
-static uint64_t tried_bytes(const struct sampler *s)
+static uint64_t tried_bytes(const struct kedge__sampler *s)
 {
 	uint64_t bytes = 0;
 
@@ -855,7 +764,7 @@ static uint64_t tried_bytes(const struct sampler *s)
 }
 
 /* Seconds that the trials take, as a rule. */
-static double tried_time(const struct sampler *s)
+static double tried_time(const struct kedge__sampler *s)
 {
 	double tries = 0;
 
@@ -865,7 +774,7 @@ static double tried_time(const struct sampler *s)
 }
 
 /* With chunks at hand, records are looked for, and candidates listed that suit them. */
-static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__codec_why *why)
+static struct kedge__codec_choice look_closely(struct kedge__sampler *s, struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice none = {.codec = &kedge__codec_none};
 	size_t most;
@@ -877,15 +786,15 @@ static struct kedge__codec_choice look_closely(struct sampler *s, struct kedge__
 	if (s->trial_count == 1 && !s->wanted.smallest)
 		return guess(s, why);
 	s->chunk_count = kedge__chunks_take(s->pieces, s->count, s->base, s->chunk, s->chunk_count, s->chunks);
-	s->wanted.stride = find_stride(s);
+	s->wanted.stride = kedge__sampler_stride(s);
 	if (s->wanted.stride) {
 		most = s->trial_count;
 		s->trial_count = 0;
 		list_trials(s);
 		s->trial_count = s->wanted.smallest ? s->trial_count : KEDGE__MIN(s->trial_count, most + 2);
 	}
-	if (finds_strides(s))
-		find_strides(s);
+	if (kedge__sampler_finds(s))
+		kedge__sampler_find(s);
 	screen(s);
 	if (!is_hopeless(s)) {
 		try_best(s);
@@ -901,7 +810,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 					       struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice choice = {.codec = &kedge__codec_none};
-	struct sampler s = {.wanted = *wanted, .pieces = pieces, .count = n};
+	struct kedge__sampler s = {.wanted = *wanted, .pieces = pieces, .count = n};
 	struct kedge__codec_why unread;
 	double own;
 
@@ -918,7 +827,7 @@ struct kedge__codec_choice kedge__codec_sample(const struct kedge__codec_choice 
 	s.budget = KEDGE__MAX(own, wanted->spare);
 	/* Without memory for a look, data is stored as it is: larger, never wrong. */
 	s.wanted.pool = wanted->pace ? wanted->pool : NULL;
-	s.packed = kedge__malloc((size_t)kedge__pool_threads(s.wanted.pool) * BLOCK_BYTES);
+	s.packed = kedge__malloc((size_t)kedge__pool_threads(s.wanted.pool) * KEDGE__SAMPLE_BLOCK);
 	s.trials = kedge__malloc(kedge__candidate_count * sizeof(*s.trials));
 	if (s.packed && s.trials)
 		choice = look_closely(&s, why);
