@@ -252,9 +252,9 @@ int kedge__fs_preadv(int fd, struct iovec *to, size_t n, uint64_t at, const char
 int kedge__fs_open_direct(const char *path, int *fd, struct kedge__error *err);
 /* The page cache has at least half of these bytes, or the kernel (before Linux 6.5) cannot tell. */
 bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes);
-/* It has all of them; false if the kernel cannot tell. It looks at each piece that the cache has of them. */
+/* It has all of them, as it always has of a file system in memory; false if the kernel cannot tell. Elsewhere it looks at each piece
+ * that the cache has of them. */
 bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes);
-bool kedge__fs_is_memory(int fd); /* its file system has no storage: the page cache has all that there is */
 /* These bytes will be read soon: the kernel may begin to read them. If it cannot, nothing happens. */
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes);
 int kedge__fs_size(int fd, uint64_t *bytes, const char *path, struct kedge__error *err);

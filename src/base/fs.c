@@ -450,20 +450,23 @@ bool kedge__fs_cached(int fd, uint64_t at, uint64_t bytes)
 	return cached < 0 || (uint64_t)cached >= bytes / (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 }
 
-bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes)
-{
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int64_t cached = pages_cached(fd, at, bytes);
-
-	return cached >= 0 && bytes && (uint64_t)cached > (at + bytes - 1) / page - at / page;
-}
-
-/* What was swapped out comes back as it is read. */
-bool kedge__fs_is_memory(int fd)
+/* The page cache is all that there is of its files. What was swapped out comes back as it is read. */
+static bool is_memory(int fd)
 {
 	struct statfs fs;
 
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+bool kedge__fs_cached_all(int fd, uint64_t at, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int64_t cached;
+
+	if (is_memory(fd))
+		return true;
+	cached = pages_cached(fd, at, bytes);
+	return cached >= 0 && bytes && (uint64_t)cached > (at + bytes - 1) / page - at / page;
 }
 
 void kedge__fs_expect(int fd, uint64_t at, uint64_t bytes)

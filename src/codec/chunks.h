@@ -14,7 +14,7 @@ struct kedge__chunk {
 	size_t bytes;
 	size_t part;   /* where the part begins on which all candidates are tried */
 	double weight; /* how many places it stands for */
-	unsigned stride; /* that codec records finds in the block around it; 0: none, or it was not looked for */
+	unsigned stride; /* of records, as codec records takes it for the block around it; 0: it was not looked for */
 };
 
 /*

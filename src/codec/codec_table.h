@@ -45,9 +45,8 @@ void kedge__strides_init(struct kedge__strides *s);
 void kedge__strides_count(struct kedge__strides *s, const uint8_t *p, size_t n);
 unsigned kedge__strides_best(const struct kedge__strides *s); /* 0: there are no records */
 unsigned kedge__strides_find(const uint8_t *p, size_t n);     /* in one place, and quickly */
-/* records.c: the size that codec records finds in a block; 0: there seem to be none. */
-unsigned kedge__records_stride(const struct kedge__codec_input *in);
-unsigned kedge__records_least(const struct kedge__codec_input *in); /* what it takes then: the size of an element */
+/* records.c: the size that codec records takes for a block. *FOUND: there seem to be such records; else it is that of an element. */
+unsigned kedge__records_stride(const struct kedge__codec_input *in, bool *found);
 
 /* ------------------------------------------------------------------ filter.c */
 

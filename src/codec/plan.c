@@ -64,16 +64,23 @@ static bool sample_base(const struct look *l, size_t block, size_t k, struct ked
 	return true;
 }
 
+/* A number that follows no rule, but is always the same. */
+static uint64_t spread(uint64_t a, uint64_t b)
+{
+	uint8_t text[16];
+
+	kedge__put64(text, a);
+	kedge__put64(text + 8, b);
+	return kedge__checksum(text, sizeof(text));
+}
+
 /* Which block is number K of N samples of COUNT: one of those between its neighbours', at no regular distance, since
  * what is stored is often periodic. */
 static size_t sample_block(size_t count, size_t n, size_t k, size_t turn)
 {
 	size_t from = k * count / n, to = (k + 1) * count / n;
-	uint8_t text[16];
 
-	kedge__put64(text, k);
-	kedge__put64(text + 8, turn);
-	return from + (size_t)(kedge__checksum(text, sizeof(text)) % (to - from));
+	return from + (size_t)(spread(k, turn) % (to - from));
 }
 
 /* N pieces, no more than there are blocks, of at most BYTES bytes from all over them; TURN moves them. That in the
@@ -219,14 +226,10 @@ static int take_windows(const struct kedge__codec_blocks *b, size_t i, uint8_t *
 	size_t bytes = WINDOW;
 
 	for (size_t at = 0; bytes == WINDOW && *filled + WINDOW <= room; at += WINDOW_EVERY) {
-		uint8_t text[16];
+		size_t skip = (size_t)(spread(i, at) % (WINDOW_EVERY - WINDOW)) / 64 * 64;
 		const void *raw;
-		size_t skip;
 		int rc;
 
-		kedge__put64(text, i);
-		kedge__put64(text + 8, at);
-		skip = (size_t)(kedge__checksum(text, sizeof(text)) % (WINDOW_EVERY - WINDOW)) / 64 * 64;
 		rc = b->raw(b->ctx, i, at + skip, windows + *filled, &raw, &bytes, err);
 		if (rc)
 			return rc;

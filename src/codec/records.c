@@ -16,20 +16,21 @@ static size_t records_bound(size_t raw)
 	return HEAD + raw + raw / 128 + 1024;
 }
 
-unsigned kedge__records_stride(const struct kedge__codec_input *in)
+unsigned kedge__records_stride(const struct kedge__codec_input *in, bool *found)
 {
+	unsigned least = KEDGE__MAX((unsigned)kedge_type_size(in->type), (unsigned)KEDGE__STRIDE_LEAST);
 	/* From the middle: what begins a region is often not like the rest of it. */
-	return kedge__strides_find((const uint8_t *)in->raw + in->bytes / 2, in->bytes - in->bytes / 2);
-}
+	unsigned stride = kedge__strides_find((const uint8_t *)in->raw + in->bytes / 2, in->bytes - in->bytes / 2);
 
-unsigned kedge__records_least(const struct kedge__codec_input *in)
-{
-	return KEDGE__MAX((unsigned)kedge_type_size(in->type), (unsigned)KEDGE__STRIDE_LEAST);
+	*found = stride != 0;
+	return KEDGE__MAX(stride, least);
 }
 
 static unsigned stride_of(const struct kedge__codec_choice *how, const struct kedge__codec_input *in)
 {
-	return how->level ? (unsigned)how->level : KEDGE__MAX(kedge__records_stride(in), kedge__records_least(in));
+	bool found;
+
+	return how->level ? (unsigned)how->level : kedge__records_stride(in, &found);
 }
 
 static int encode_planes(const struct kedge__codec_choice *how, const struct kedge__codec_input *in, unsigned stride,

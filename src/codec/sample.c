@@ -200,7 +200,7 @@ static size_t pack_part(const struct kedge__sampler *s, struct kedge__trial *t, 
 	t->bytes += in.bytes;
 	t->tries++;
 	if (kedge__trial_is_found(t))
-		choice.level = (int)(c->stride ? c->stride : kedge__records_least(&in));
+		choice.level = (int)c->stride;
 	if (choice.codec->encode(&choice, &in, s->packed + (size_t)worker * KEDGE__SAMPLE_BLOCK, in.bytes, &used,
 				 &param, NULL) != 0)
 		return in.bytes;
@@ -450,12 +450,14 @@ static bool is_worth(const struct kedge__sampler *s, const struct kedge__trial *
 	return t->final && !t->beaten && t->size <= most && t->cost <= cost_of_none(s);
 }
 
-static struct kedge__trial *find_cheapest(const struct kedge__sampler *s)
+/* FOUND: those that look for records count, too. */
+static struct kedge__trial *find_cheapest(const struct kedge__sampler *s, bool found)
 {
 	struct kedge__trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++)
-		if (is_worth(s, &s->trials[i]) && (!best || s->trials[i].cost < best->cost))
+		if (is_worth(s, &s->trials[i]) && (found || !kedge__trial_is_found(&s->trials[i])) &&
+		    (!best || s->trials[i].cost < best->cost))
 			best = &s->trials[i];
 	return best;
 }
@@ -476,7 +478,7 @@ static double cost_most(const struct kedge__sampler *s, const struct kedge__tria
 static struct kedge__trial *find_winner(const struct kedge__sampler *s)
 {
 	double about = by_size(s) ? 1 : s->wanted.pace ? AS_SMALL_USUAL : AS_SMALL, small = INFINITY;
-	const struct kedge__trial *cheapest = find_cheapest(s);
+	const struct kedge__trial *cheapest = find_cheapest(s, true);
 	struct kedge__trial *best = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
@@ -503,12 +505,14 @@ static struct kedge__chunk take_block(const struct kedge__sampler *s)
 	const struct kedge__codec_input *piece = kedge__sampler_piece(s, &s->chunks[s->chunk_count - 1]),
 					*middle = &s->pieces[s->count / 2];
 
-	if (piece->bytes < middle->bytes)
-		piece = middle;
-	return (struct kedge__chunk){.raw = piece->raw,
-				     .base = s->base ? piece->base : NULL,
-				     .bytes = KEDGE__MIN(piece->bytes, KEDGE__SAMPLE_BLOCK),
-				     .stride = kedge__sampler_finds(s) ? kedge__records_stride(piece) : 0};
+	struct kedge__codec_input in = piece->bytes < middle->bytes ? *middle : *piece;
+	bool found;
+
+	in.bytes = KEDGE__MIN(in.bytes, KEDGE__SAMPLE_BLOCK);
+	return (struct kedge__chunk){.raw = in.raw,
+				     .base = s->base ? in.base : NULL,
+				     .bytes = in.bytes,
+				     .stride = kedge__sampler_finds(s) ? kedge__records_stride(&in, &found) : 0};
 }
 
 static double time_once(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c,
@@ -540,7 +544,7 @@ static void try_block(const struct kedge__sampler *s, struct kedge__trial *t, co
 /* Of those near the best by what is known so far, the one that costs the least and was not tried on a block. */
 static struct kedge__trial *find_untried(const struct kedge__sampler *s)
 {
-	const struct kedge__trial *cheapest = find_cheapest(s);
+	const struct kedge__trial *cheapest = find_cheapest(s, true);
 	struct kedge__trial *next = NULL;
 
 	for (size_t i = 0; i < s->trial_count; i++) {
@@ -653,26 +657,13 @@ static bool is_rival(const struct kedge__trial *t, const struct kedge__trial *be
 	return kedge__candidate_alike(&t->choice, &best->choice) && t->pace <= best->pace * RIVAL;
 }
 
-/* The cheapest that does not need records. */
-static const struct kedge__trial *find_recordless(const struct kedge__sampler *s)
-{
-	const struct kedge__trial *best = NULL;
-
-	for (size_t i = 0; i < s->trial_count; i++)
-		if (!kedge__trial_is_found(&s->trials[i]) && is_worth(s, &s->trials[i]) &&
-		    (!best || s->trials[i].cost < best->cost))
-			best = &s->trials[i];
-	return best;
-}
-
 /* Without the time to compare all: what chunks show too little of has one more chance beside the winner. */
 static void confirm_others(struct kedge__sampler *s, const struct kedge__chunk *block)
 {
 	double share;
 	const struct kedge__trial *best = confirm(s, block, &share);
-	/* The longer a block, the less is gained by records, where there are others as well, and the more by matches.
-	 */
-	const struct kedge__trial *other = best && kedge__trial_is_found(best) ? find_recordless(s) : NULL;
+	/* Chunks show too much of what records gain: a long block may have records of several kinds. */
+	const struct kedge__trial *other = best && kedge__trial_is_found(best) ? find_cheapest(s, false) : NULL;
 
 	for (size_t i = 0; best && i < s->trial_count; i++) {
 		struct kedge__trial *t = &s->trials[i];
@@ -725,7 +716,7 @@ static struct kedge__codec_choice choose(const struct kedge__sampler *s, struct 
 		choice.near = find_all(s);
 		choice.smallest = true;
 	} else if (best && !choice.there) {
-		choice.near = find_near(s, find_cheapest(s)->cost);
+		choice.near = find_near(s, find_cheapest(s, true)->cost);
 	}
 	return choice;
 }

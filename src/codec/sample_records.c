@@ -74,7 +74,7 @@ void kedge__sampler_find(struct kedge__sampler *s)
 {
 	double start = kedge__thread_seconds();
 	size_t looks = 0;
-	bool any = false;
+	bool found, any = false;
 
 	for (size_t i = 0; i < s->chunk_count; i++) {
 		const struct kedge__codec_input block = block_of(s, &s->chunks[i]);
@@ -82,9 +82,13 @@ void kedge__sampler_find(struct kedge__sampler *s)
 
 		while (k < i && block_of(s, &s->chunks[k]).raw != block.raw)
 			k++;
-		s->chunks[i].stride = k < i ? s->chunks[k].stride : kedge__records_stride(&block);
-		looks += k == i;
-		any = any || s->chunks[i].stride;
+		if (k < i) {
+			s->chunks[i].stride = s->chunks[k].stride;
+			continue;
+		}
+		s->chunks[i].stride = kedge__records_stride(&block, &found);
+		any = any || found;
+		looks++;
 	}
 	s->finding = s->wanted.pace ? FIND_TIME : (kedge__thread_seconds() - start) / (double)looks;
 	if (!any && !s->wanted.smallest)

@@ -38,11 +38,17 @@ static uint32_t count_equal(const uint8_t *a, const uint8_t *b, size_t n)
 	return sum;
 }
 
+/* Bytes that are compared, of N, with those up to MOST before them: fewer than BYTES. */
+static size_t window_of(size_t n, size_t most, size_t bytes)
+{
+	return KEDGE__MIN(n - most, bytes - VECTOR) / VECTOR * VECTOR;
+}
+
 /* At most BYTES of one more place. */
 static void count_at(struct kedge__strides *s, const uint8_t *p, size_t n, size_t bytes)
 {
 	size_t most = KEDGE__MIN(n / 4, (size_t)KEDGE__STRIDE_FOUND_MOST);
-	size_t window = KEDGE__MIN(n - most, bytes - VECTOR) / VECTOR * VECTOR;
+	size_t window = window_of(n, most, bytes);
 
 	if (most < KEDGE__STRIDE_FOUND_LEAST || (s->most && most < s->most))
 		return; /* too short to compare with what was counted before */
@@ -112,7 +118,7 @@ unsigned kedge__strides_find(const uint8_t *p, size_t n)
 	if (!few.compared || best < LEAST / 2 * (double)few.compared)
 		return 0;
 	s.most = few.most;
-	s.compared = KEDGE__MIN(n - s.most, (size_t)WINDOW - VECTOR) / VECTOR * VECTOR;
+	s.compared = window_of(n, s.most, WINDOW);
 	for (size_t d = KEDGE__STRIDE_FOUND_LEAST; d <= s.most; d++)
 		if ((double)few.equal[d] - level >= ABOUT_FEW * best)
 			s.equal[d] = count_equal(p + s.most, p + s.most - d, (size_t)s.compared);

@@ -134,8 +134,6 @@ struct kedge__filling {
 	size_t next, end;  /* items: batches, then patterns; the next to collect, and where this round ends */
 	size_t announced;  /* batches announced to the kernel, */
 	size_t layers_announced; /* and those whose layers were */
-	const struct kedge__segment *announcing; /* the segment of the last one, */
-	bool announces;                          /* and whether it has to be read from storage */
 	void (*progress)(void *ctx, uint64_t done, uint64_t total);
 	void *progress_ctx;
 	uint64_t done, total;

@@ -202,8 +202,7 @@ static void layer_announce(const struct kedge__read_plan_overlay *overlay, const
 	uint64_t begin = seg->start + from->offset + (first->position - from->position);
 	uint64_t end = seg->start + to->offset + (last->position + last->len - to->position);
 
-	layer->member->cached =
-	    seg->fd < 0 || kedge__fs_is_memory(seg->fd) || kedge__fs_cached_all(seg->fd, begin, end - begin);
+	layer->member->cached = seg->fd < 0 || kedge__fs_cached_all(seg->fd, begin, end - begin);
 	if (!layer->member->cached)
 		kedge__fs_expect(seg->fd, begin, end - begin);
 }

@@ -34,18 +34,8 @@
 
 /* ------------------------------------------------------------------ announce */
 
-/* A file system in memory has nothing to fetch. Asked once, because batches of a segment follow each other. */
-static bool is_announced(struct kedge__filling *f, const struct kedge__segment *seg)
-{
-	if (f->announcing != seg) {
-		f->announcing = seg;
-		f->announces = seg->fd >= 0 && !kedge__fs_is_memory(seg->fd);
-	}
-	return f->announces;
-}
-
 /* The kernel looks at every page to find out that nothing has to be read, so it is not asked to then. */
-static void batch_announce(struct kedge__filling *f, size_t number)
+static void batch_announce(const struct kedge__filling *f, size_t number)
 {
 	const struct kedge__read_plan_batch *batch = &f->plan.batches.at[number];
 	const struct kedge__read_plan_unit *units = &f->plan.units.at[batch->first];
@@ -53,7 +43,7 @@ static void batch_announce(struct kedge__filling *f, size_t number)
 	uint64_t from = kedge__read_plan_unit_at(units), to = from;
 	const struct kedge__read_plan_unit *last = &units[batch->count - 1];
 
-	if (!is_announced(f, seg) ||
+	if (seg->fd < 0 ||
 	    kedge__fs_cached_all(seg->fd, seg->start + from, kedge__read_plan_unit_at(last) + last->bytes - from))
 		return;
 	for (size_t i = 0; i < batch->count; i++) {
@@ -769,7 +759,6 @@ int kedge__fill_run(struct kedge__filling *f, struct kedge__pipeline_stats *stat
 	int rc = 0;
 
 	f->next = f->announced = f->layers_announced = 0;
-	f->announcing = NULL;
 	f->done = 0;
 	kedge__fill_past_init(f);
 	if (f->plan.ground_batches)

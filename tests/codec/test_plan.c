@@ -493,28 +493,37 @@ static double whole_share(const struct whole *w, const struct kedge__codec_choic
 	return (double)sum / (double)w->bytes;
 }
 
+/* A plan for all of it, by the built-in speeds. */
+static struct kedge__codec_plan whole_plan(struct whole *w, enum kedge_type type)
+{
+	const struct kedge__codec_region region = {.id = 1, .name = "w", .type = type, .bytes = w->bytes};
+	const struct kedge__codec_blocks blocks = {
+	    .ctx = w, .count = w->bytes / w->block, .bytes = w->bytes, .raw = whole_raw};
+	struct kedge__codec_planner planner;
+	struct kedge__codec_choice wanted;
+	struct kedge__codec_plan plan = {0};
+
+	assert_true(choice_of("auto", &wanted));
+	wanted.pace = kedge__codec_pace_built_in;
+	assert_int_equal(kedge__codec_planner_init(&planner, &wanted, NULL, NULL), 0);
+	assert_int_equal(kedge__codec_plan_make(&planner, &region, &blocks, &plan, NULL), 0);
+	kedge__codec_planner_done(&planner);
+	return plan;
+}
+
 static void test_whole_blocks(void **state)
 {
 	struct whole w = {.block = 128 << 10, .bytes = 2 << 20};
-	struct kedge__codec_choice wanted;
 
 	(void)state;
 	w.data = malloc(w.bytes);
 	assert_non_null(w.data);
-	assert_true(choice_of("auto", &wanted));
-	wanted.pace = kedge__codec_pace_built_in;
 	for (uint64_t seed = 11; seed < 31; seed++) {
-		const struct kedge__codec_region region = {.id = 1, .name = "w", .type = KEDGE_BF16, .bytes = w.bytes};
-		const struct kedge__codec_blocks blocks = {
-		    .ctx = &w, .count = w.bytes / w.block, .bytes = w.bytes, .raw = whole_raw};
-		struct kedge__codec_planner planner;
-		struct kedge__codec_plan plan = {0};
+		struct kedge__codec_plan plan;
 
 		fill_weights16(w.data, w.bytes, seed);
-		assert_int_equal(kedge__codec_planner_init(&planner, &wanted, NULL, NULL), 0);
-		assert_int_equal(kedge__codec_plan_make(&planner, &region, &blocks, &plan, NULL), 0);
+		plan = whole_plan(&w, KEDGE_BF16);
 		assert_true(whole_share(&w, &plan.choice) < 0.8);
-		kedge__codec_planner_done(&planner);
 	}
 	free(w.data);
 }
@@ -524,27 +533,15 @@ static void test_whole_blocks(void **state)
 static void test_periods(void **state)
 {
 	struct whole w = {.block = 32 << 10, .bytes = 2 << 20};
-	const struct kedge__codec_region region = {.id = 1, .name = "w", .type = KEDGE_F64, .bytes = w.bytes};
-	const struct kedge__codec_blocks blocks = {
-	    .ctx = &w, .count = w.bytes / w.block, .bytes = w.bytes, .raw = whole_raw};
-	struct kedge__codec_choice wanted;
 
 	(void)state;
 	w.data = malloc(w.bytes);
 	assert_non_null(w.data);
-	assert_true(choice_of("auto", &wanted));
-	wanted.pace = kedge__codec_pace_built_in;
 	for (size_t period = 2; period <= 8; period *= 2) {
-		struct kedge__codec_planner planner;
-		struct kedge__codec_plan plan = {0};
-
 		fill_noise(w.data, w.bytes, period);
-		for (size_t i = 0; i < blocks.count; i += period)
+		for (size_t i = 0; i < w.bytes / w.block; i += period)
 			memset(w.data + i * w.block, 0, w.block);
-		assert_int_equal(kedge__codec_planner_init(&planner, &wanted, NULL, NULL), 0);
-		assert_int_equal(kedge__codec_plan_make(&planner, &region, &blocks, &plan, NULL), 0);
-		assert_true(plan.why.size > 0.2);
-		kedge__codec_planner_done(&planner);
+		assert_true(whole_plan(&w, KEDGE_F64).why.size > 0.2);
 	}
 	free(w.data);
 }
