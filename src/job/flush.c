@@ -277,7 +277,7 @@ static int set_publish(struct kedge__version *v, uint64_t version, bool refers, 
 		kedge__trust_add(k->levels.trust[KEDGE__L2], &set); /* what was merged was proved */
 	if (!rc && version == v->version) /* those that it needs may be of older runs, which know of no later ones */
 		kedge__run_sweep(k, KEDGE__L2, k->levels.at[KEDGE__L2].flush, &set.run,
-				 v->begins_run ? version : KEDGE__NO_VERSION);
+				 v->begins_run ? version : KEDGE__NO_VERSION, NULL);
 	kedge__free(why);
 	return rc;
 }

@@ -322,12 +322,13 @@ int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_ms
 
 /* ------------------------------------------------------------------ what becomes of it */
 
-void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first)
+void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first,
+		      const struct kedge__run *replaced)
 {
 	struct kedge__error err = KEDGE__ERROR_INIT;
 	size_t removed = 0;
 
-	if (kedge__history_sweep(cat, run, first, &removed, &err))
+	if (kedge__history_sweep(cat, run, first, replaced, &removed, &err))
 		kedge__log(KEDGE_LOG_WARNING, "abandoned versions of %s stay on L%d; they will not be used: %s",
 			   k->name, l + 1, kedge__error_text(&err));
 	if (removed)
@@ -336,23 +337,35 @@ void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const
 	kedge__error_done(&err);
 }
 
+/* What VERSION replaces on L2 is what a restart finds if L1 is lost before a version of the new run gets there: it stays
+ * until then. What the process went back behind does not. */
+static const struct kedge__run *replaced_find(const struct kedge__job_run *run, uint64_t version)
+{
+	if (run->last == version)
+		return &run->is;
+	return run->placed && run->from_version == version ? &run->from : NULL;
+}
+
 /* L2 is swept when the version gets there, if it is to: until then other ranks may be writing it. */
 void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2)
 {
+	const struct kedge__run *replaced = replaced_find(&k->run, version);
+	struct kedge__run was = k->run.is;
 	bool first = kedge__run_due(k, version);
 
-	if (first) {
-		kedge__run_done(&k->run.is);
-		k->run.is = k->run.next;
-		k->run.next = (struct kedge__run){0};
-	}
 	k->run.last = version;
 	if (!first)
 		return;
+	k->run.is = k->run.next;
+	k->run.next = (struct kedge__run){0};
+	if (replaced == &k->run.is)
+		replaced = &was;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		if (k->levels.at[l].on && k->levels.at[l].leads && !(l == KEDGE__L2 && goes_to_l2))
-			kedge__run_sweep(k, l, k->levels.at[l].write, &k->run.is, version);
+			kedge__run_sweep(k, l, k->levels.at[l].write, &k->run.is, version,
+					 l == KEDGE__L2 ? replaced : NULL);
 	}
+	kedge__run_done(&was);
 }
 
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version)

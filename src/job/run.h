@@ -40,7 +40,8 @@ int kedge__run_agreed(kedge_t *k, uint64_t version, const struct kedge__begin_ms
 const struct kedge__run *kedge__run_of(const kedge_t *k, uint64_t version);        /* the run of a version in progress */
 void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2);                         /* what it abandons is removed where that is possible */
 /* Remove from CAT, of level L, what RUN abandoned (kedge__history_sweep()). What fails is logged: it will not be used. */
-void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first);
+void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first,
+		      const struct kedge__run *replaced);
 void kedge__run_restarted(kedge_t *k, struct kedge__run *from, uint64_t version);  /* takes FROM */
 void kedge__run_renew(kedge_t *k); /* no write is pending */
 

@@ -61,16 +61,21 @@ static bool is_abandoned(const struct kedge__run *run, const struct kedge__catal
 	       (!run->link_count || e->version > run->links[0].until);
 }
 
+static bool is_replaced(const struct kedge__run *run, const struct kedge__catalog_entry *e, uint64_t first)
+{
+	return run && !e->problem.code && e->version == first && kedge__history_has(run, &e->set);
+}
+
 /* Newest first: no version is left without the versions it refers to. */
-int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed,
-			 struct kedge__error *err)
+int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first,
+			 const struct kedge__run *replaced, size_t *removed, struct kedge__error *err)
 {
 	int rc = 0;
 
 	for (size_t i = cat->entries.count; i-- > 0 && !rc;) {
 		const struct kedge__catalog_entry *e = cat->entries.at[i];
 
-		if (!is_abandoned(run, e, first))
+		if (!is_abandoned(run, e, first) || is_replaced(replaced, e, first))
 			continue;
 		rc = kedge__set_remove(cat, e->version, err);
 		*removed += !rc;

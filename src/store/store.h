@@ -122,8 +122,10 @@ const struct kedge__set *kedge__history_head(struct kedge__catalog *const *level
 bool kedge__history_has(const struct kedge__run *run, const struct kedge__set *set);
 bool kedge__history_abandons(const struct kedge__run *run, const struct kedge__set *set); /* it may be removed */
 /* Remove the versions that RUN abandoned, and count them in *REMOVED. Caller owns the name. If FIRST is the only version of RUN so
- * far, unreadable manifests above the last version that RUN follows are removed, too; with KEDGE__NO_VERSION they stay. */
-int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, size_t *removed, struct kedge__error *err);
+ * far, unreadable manifests above the last version that RUN follows are removed, too; with KEDGE__NO_VERSION they stay. If FIRST
+ * replaces a version of REPLACED, that stays as well, until a later sweep without it (NULL). */
+int kedge__history_sweep(struct kedge__catalog *cat, const struct kedge__run *run, uint64_t first, const struct kedge__run *replaced,
+			 size_t *removed, struct kedge__error *err);
 
 /* Check one manifest with stat(), and read it if it has changed: the entry is replaced, added, or removed with the file. */
 int kedge__catalog_refresh(struct kedge__catalog *cat, uint64_t version, struct kedge__error *err);

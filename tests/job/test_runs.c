@@ -198,6 +198,74 @@ static void test_l2_comes_back(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
+/*
+ * A version that is taken again does not go to L2, where the one that it replaces is all that there is. If L1 is lost then,
+ * that one is what a restart finds, and no version that the job went back behind.
+ */
+static void test_replaced_stays_on_l2(void **state)
+{
+	const struct place *p = *state;
+
+	for (int again = 0; again < 2; again++) {
+		kedge_t *k = job_open(p, true, MORE("l2_every=4", "l2_keep=1"));
+
+		assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+		for (uint64_t v = 1; v <= 4; v++)
+			take(k, v, v);
+		assert_ok(k, kedge_wait(k));
+		if (again) /* not by a restart, but by the process that took it */
+			take(k, 4, 44);
+		assert_ok(k, kedge_close(k));
+		if (!again) {
+			k = job_open(p, true, MORE("l2_every=4", "l2_keep=1"));
+			assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+			comes_back(k, KEDGE_NEWEST, 4, 4);
+			take(k, 4, 44);
+			assert_ok(k, kedge_close(k));
+		}
+
+		k = open_at(p, true); /* L1 knows which of the two counts */
+		comes_back(k, KEDGE_NEWEST, 4, 44);
+		assert_ok(k, kedge_close(k));
+
+		tree_remove(p->l1);
+		k = open_at(p, true);
+		comes_back(k, KEDGE_NEWEST, 4, 4);
+		assert_int_equal(count(k), 1);
+		assert_ok(k, kedge_close(k));
+		tree_remove(p->l1);
+		tree_remove(p->l2);
+	}
+}
+
+/* Once a version of the new run is on L2, what was replaced there goes. */
+static void test_replaced_leaves_l2(void **state)
+{
+	struct place *p = *state;
+	kedge_t *k = job_open(p, true, MORE("l2_every=4"));
+
+	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+	for (uint64_t v = 1; v <= 8; v++)
+		take(k, v, v);
+	assert_ok(k, kedge_wait(k)); /* 4 and 8 are on L2 */
+	comes_back(k, 4, 4, 4);
+	kedge_set_log(place_log, p);
+	take(k, 4, 44);
+	assert_non_null(strstr(place_said(p), "job: 1 abandoned version was removed from L2")); /* 8 */
+	place_forget(p);
+	for (uint64_t v = 5; v <= 8; v++)
+		take(k, v, 10 * v);
+	assert_ok(k, kedge_wait(k));
+	assert_non_null(strstr(place_said(p), "job: 1 abandoned version was removed from L2")); /* 4 */
+	assert_ok(k, kedge_close(k));
+
+	tree_remove(p->l1);
+	k = open_at(p, true);
+	comes_back(k, KEDGE_NEWEST, 7, 70);
+	assert_int_equal(kedge_restart(k, 4, NULL), KEDGE_E_VERSION);
+	assert_ok(k, kedge_close(k));
+}
+
 /* L2 still has the abandoned version 3 when the one that counts turns out to be damaged: that is no copy of it. */
 static void test_abandoned_is_no_copy(void **state)
 {
@@ -464,6 +532,8 @@ int main(int argc, char **argv)
 	    JOB(test_discard),
 	    JOB(test_discard_while_l1_is_away),
 	    JOB(test_l2_comes_back),
+	    JOB(test_replaced_stays_on_l2),
+	    JOB(test_replaced_leaves_l2),
 	    JOB(test_abandoned_is_no_copy),
 	    JOB(test_every_level_knows),
 	    JOB(test_older_run_reaches_l2_late),
