@@ -144,6 +144,8 @@ struct kedge__codec_why {
 
 /* So few bytes that `auto` stores them uncompressed. */
 bool kedge__codec_little(const struct kedge__codec_choice *wanted, uint64_t bytes);
+/* Whether some codec for TYPE that needs a base could be worth it: where storage is faster than a base is read, none is. */
+bool kedge__codec_base_may_pay(const struct kedge__codec_choice *wanted, enum kedge_type type);
 /* A sentence without its full stop. */
 const char *kedge__codec_reason_text(enum kedge__codec_reason reason);
 

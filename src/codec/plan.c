@@ -120,7 +120,8 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 	size_t n = KEDGE__MIN(l->blocks->count, SAMPLE_PIECES);
 	/* No more than a part of the data is worth reading for it. */
 	size_t most = (size_t)KEDGE__MIN(KEDGE__MAX(p->subject.packing / SAMPLE_PART, SAMPLE_LEAST), SAMPLE_BYTES);
-	int rc = take_samples(l, n, most, SAMPLE_BYTES, 0, p->subject.base && base_opens(l), pieces, err);
+	bool base = p->subject.base && kedge__codec_base_may_pay(&l->wanted, p->subject.type) && base_opens(l);
+	int rc = take_samples(l, n, most, SAMPLE_BYTES, 0, base, pieces, err);
 
 	if (rc)
 		return rc;

@@ -121,7 +121,7 @@ static double cost_of_none(const struct kedge__sampler *s)
 
 static bool is_tried(const struct kedge__sampler *s, const struct kedge__candidate *c)
 {
-	double best = usual_pace(s, c) * (c->data & KEDGE__SLOW ? 1 : FASTER);
+	double best = (c->data & KEDGE__SLOW ? 1 : FASTER) / c->encode + fetch_time(s, c);
 
 	if (c->data & KEDGE__THERE && (s->wanted.smallest || c->encode < BUS_LEAST * s->wanted.bus))
 		return false;
@@ -131,6 +131,19 @@ static bool is_tried(const struct kedge__sampler *s, const struct kedge__candida
 		return false;
 	/* However small it gets: too slow, or slower than storing the data as it is. */
 	return best <= (s->wanted.target > 0 ? 1 / s->wanted.target : cost_of_none(s));
+}
+
+bool kedge__codec_base_may_pay(const struct kedge__codec_choice *wanted, enum kedge_type type)
+{
+	const struct kedge__sampler s = {.wanted = *wanted, .type = type, .base = true};
+	struct kedge__codec_choice made;
+	size_t i = 0;
+
+	while (i < kedge__candidate_count &&
+	       !(kedge__candidates[i].data & KEDGE__WITH_BASE && is_tried(&s, &kedge__candidates[i]) &&
+		 kedge__candidate_make(i, wanted, type, true, &made)))
+		i++;
+	return i < kedge__candidate_count;
 }
 
 static void list_trials(struct kedge__sampler *s)
@@ -188,8 +201,8 @@ static void plan_work(struct kedge__sampler *s)
 /* ------------------------------------------------------------------ trials */
 
 /* What bytes FROM to TO of a chunk shrink to. */
-static size_t pack_part(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c,
-			size_t from, size_t to, int worker)
+size_t kedge__trial_pack(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c,
+			 size_t from, size_t to, int worker)
 {
 	const struct kedge__codec_input in = {
 	    .raw = c->raw + from, .bytes = to - from, .type = s->type, .base = c->base ? c->base + from : NULL};
@@ -258,8 +271,8 @@ static int screen_one(void *ctx, size_t i, int worker)
 	if (kedge__candidates[t->candidate].data & KEDGE__DEEP)
 		return 0;
 	for (size_t k = 0; k < s->chunk_count; k++)
-		t->begun[k] = pack_part(s, t, &s->chunks[k], s->chunks[k].part,
-					s->chunks[k].part + kedge__chunk_part_bytes(&s->chunks[k]), worker);
+		t->begun[k] = kedge__trial_pack(s, t, &s->chunks[k], s->chunks[k].part,
+						s->chunks[k].part + kedge__chunk_part_bytes(&s->chunks[k]), worker);
 	judge(s, t);
 	return 0;
 }
@@ -286,7 +299,7 @@ static double time_part(const struct kedge__sampler *s, struct kedge__trial *t, 
 	for (int turn = 0; turn < (time_counts(s) ? TURNS : 1); turn++) {
 		double start = kedge__thread_seconds();
 
-		*packed = pack_part(s, t, &s->chunks[i], from, to, worker);
+		*packed = kedge__trial_pack(s, t, &s->chunks[i], from, to, worker);
 		least = KEDGE__MIN(least, kedge__thread_seconds() - start);
 	}
 	return least;
@@ -332,9 +345,9 @@ static int try_finally(void *ctx, size_t n, int worker)
 	return 0;
 }
 
-static void add_final(struct kedge__sampler *s, struct kedge__trial *t)
+void kedge__sampler_add(struct kedge__sampler *s, struct kedge__trial *t)
 {
-	if (s->final_count == KEDGE__FINALS)
+	if (s->final_count == KEDGE__FINALS || t->final)
 		return;
 	t->final = true;
 	s->finals[s->final_count++] = t;
@@ -354,6 +367,34 @@ static struct kedge__trial *find_best(const struct kedge__sampler *s, bool by_co
 	return best;
 }
 
+/* A general codec that sees the data as it is: it finds more in a block than in a chunk, and least in the beginning of
+ * one. */
+static bool is_plain(const struct kedge__trial *t)
+{
+	const struct kedge__candidate *c = &kedge__candidates[t->candidate];
+
+	return t->choice.codec->general && !t->choice.steps && !(c->data & (KEDGE__DEEP | KEDGE__SLOW | KEDGE__THERE));
+}
+
+/* Of untyped data, which may be text, one of these is always among them. */
+static void add_plain(struct kedge__sampler *s)
+{
+	struct kedge__trial *best = NULL;
+
+	if (s->type != KEDGE_BYTES)
+		return;
+	for (size_t i = 0; i < s->trial_count; i++) {
+		struct kedge__trial *t = &s->trials[i];
+
+		if (is_plain(t) && t->final)
+			return;
+		if (is_plain(t) && (!best || t->cost < best->cost))
+			best = t;
+	}
+	if (best)
+		kedge__sampler_add(s, best);
+}
+
 /* The best few, by cost and, since short samples take more time a byte than others, by size; and those for which the
  * beginnings say too little. */
 static void try_best(struct kedge__sampler *s)
@@ -368,15 +409,16 @@ static void try_best(struct kedge__sampler *s)
 			continue;
 		found = found ||
 			kedge__trial_is_found(t); /* of records one, with whatever codec, says what they are worth */
-		add_final(s, t);
+		kedge__sampler_add(s, t);
 		n = 1; /* however many there are of them: the others have their turns */
 	}
 	for (; n < KEDGE__MIN(s->trial_count, (size_t)FINAL); n++) {
 		struct kedge__trial *best = find_best(s, n % 2 == 0);
 
 		if (best)
-			add_final(s, best);
+			kedge__sampler_add(s, best);
 	}
+	add_plain(s);
 	(void)kedge__pool_for(s->wanted.pool, s->final_count, try_finally, s);
 }
 
@@ -520,7 +562,7 @@ static double time_once(const struct kedge__sampler *s, struct kedge__trial *t, 
 {
 	double start = kedge__thread_seconds();
 
-	*packed += pack_part(s, t, c, from, to, 0);
+	*packed += kedge__trial_pack(s, t, c, from, to, 0);
 	return kedge__thread_seconds() - start;
 }
 
@@ -615,7 +657,7 @@ static void compare(struct kedge__sampler *s, const struct kedge__chunk *block)
 
 static double block_share(const struct kedge__sampler *s, const struct kedge__chunk *block, struct kedge__trial *t)
 {
-	return (double)pack_part(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
+	return (double)kedge__trial_pack(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
 }
 
 /* What chunks that are in the block shrink to; if there are none, what all do. */
@@ -664,28 +706,30 @@ static void confirm_others(struct kedge__sampler *s, const struct kedge__chunk *
 	const struct kedge__trial *best = confirm(s, block, &share);
 	/* Chunks show too much of what records gain: a long block may have records of several kinds. */
 	const struct kedge__trial *other = best && kedge__trial_is_found(best) ? find_cheapest(s, false) : NULL;
+	bool even = best && is_even(s, best); /* so that a block is like the rest */
 
 	for (size_t i = 0; best && i < s->trial_count; i++) {
 		struct kedge__trial *t = &s->trials[i];
 
-		if (t == best || !(t == other || is_shy(t) || is_rival(t, best)) || !is_worth(s, t) ||
-		    t->cost > best->cost * NEAR_COST)
+		if (t == best || !(t == other || is_shy(t) || (even && is_plain(t)) || is_rival(t, best)) ||
+		    !is_worth(s, t) || t->cost > best->cost * NEAR_COST)
 			continue;
 		t->size = KEDGE__MIN(t->size, best->size * block_share(s, block, t) / share);
 		t->cost = cost_of(s, t);
 	}
 }
 
-static void try_blocks(struct kedge__sampler *s)
+static void try_blocks(struct kedge__sampler *s, const struct kedge__chunk *block)
 {
-	const struct kedge__chunk block = take_block(s);
-
-	if (s->wanted.smallest || block.bytes < 2 * s->chunk)
+	if (s->wanted.smallest || block->bytes < 2 * s->chunk)
 		return;
+	for (size_t i = 0; i < s->trial_count; i++)
+		if (s->trials[i].far)
+			try_block(s, &s->trials[i], block);
 	if (s->blocks > 0)
-		compare(s, &block);
+		compare(s, block);
 	else
-		confirm_others(s, &block);
+		confirm_others(s, block);
 }
 
 /* With "max", blocks are given their base wherever there is one: the choice says so. */
@@ -768,6 +812,8 @@ static double tried_time(const struct kedge__sampler *s)
 static struct kedge__codec_choice look_closely(struct kedge__sampler *s, struct kedge__codec_why *why)
 {
 	struct kedge__codec_choice none = {.codec = &kedge__codec_none};
+	struct kedge__chunk block;
+	bool hopeless;
 	size_t most;
 
 	list_trials(s);
@@ -787,9 +833,11 @@ static struct kedge__codec_choice look_closely(struct kedge__sampler *s, struct 
 	if (kedge__sampler_finds(s))
 		kedge__sampler_find(s);
 	screen(s);
-	if (!is_hopeless(s)) {
+	hopeless = is_hopeless(s);
+	block = take_block(s);
+	if (kedge__sampler_look_far(s, &block, hopeless) || !hopeless) {
 		try_best(s);
-		try_blocks(s);
+		try_blocks(s, &block);
 	}
 	why->tried = (uint32_t)s->trial_count;
 	why->sampled_bytes = tried_bytes(s) / s->trial_count;

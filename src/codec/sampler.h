@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between the files that choose by samples: sample.c, and sample_records.c. */
+/* Between the files that choose by samples: sample.c, sample_records.c, and sample_far.c. */
 #ifndef KEDGE_CODEC_SAMPLER_H
 #define KEDGE_CODEC_SAMPLER_H
 
@@ -22,6 +22,7 @@ struct kedge__trial {
 	bool beaten;             /* and by one */
 	double size, pace, cost; /* share, seconds a byte, what is compared */
 	bool final;
+	bool far; /* it may make use of repeats that are further away than a chunk is long */
 	uint64_t bytes, tries; /* that it took */
 };
 
@@ -52,6 +53,19 @@ static inline bool kedge__trial_is_found(const struct kedge__trial *t)
 {
 	return kedge__candidates[t->candidate].data & KEDGE__FOUND;
 }
+
+/* sample.c */
+
+/* What bytes FROM to TO of a chunk shrink to. */
+size_t kedge__trial_pack(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c, size_t from, size_t to,
+			 int worker);
+void kedge__sampler_add(struct kedge__sampler *s, struct kedge__trial *t); /* to those that are tried on more, if it is not one of them */
+
+/* sample_far.c */
+
+/* Whether data repeats itself further away than a chunk is long, if there is the time to look, or HOPELESS: chunks did not shrink.
+ * Then those that BLOCK says make the most of it are among those that are tried on more. */
+bool kedge__sampler_look_far(struct kedge__sampler *s, const struct kedge__chunk *block, bool hopeless);
 
 /* sample_records.c */
 

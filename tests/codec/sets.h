@@ -424,6 +424,42 @@ static inline void fill_noise(uint8_t *p, size_t n, uint64_t seed)
 	draw_bytes(&seed, p, n);
 }
 
+/* Arrays that the numbers are copies of: what is alike is further away than a sample is long, and not at a multiple of
+ * a chunk of a reducer, which would have found it. */
+static inline void fill_tiles(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		p[i] = i < 40000 ? (uint8_t)draw(&seed) : p[i - 40000];
+}
+
+static inline void fill_copies(uint8_t *p, size_t n, uint64_t seed)
+{
+	for (size_t i = 0; i + 4 <= n; i += 4) {
+		if (i < 28004)
+			put_f32(p + i, draw_normal(&seed));
+		else
+			memcpy(p + i, p + i - 28004, 4);
+	}
+}
+
+/* Text of 4,000 words, of which some are frequent, in two bytes a letter. */
+static inline void fill_wide_text(uint8_t *p, size_t n, uint64_t seed)
+{
+	uint64_t word = 0, letters = 0;
+
+	for (size_t i = 0; i + 2 <= n; i += 2) {
+		if (!letters--) {
+			double u = draw_unit(&seed);
+
+			word = (uint64_t)(4000 * u * u * u * u);
+			letters = 2 + word * 7919 % 8;
+			kedge__put16(p + i, ' ');
+			continue;
+		}
+		kedge__put16(p + i, (uint16_t)('a' + draw(&word) % 26));
+	}
+}
+
 static const struct set sets[] = {
     {"records24", KEDGE_BYTES, fill_records_24, edit_bytes, 0, {0}},
     {"records56", KEDGE_BYTES, fill_records_56, edit_bytes, 0, {0}},
@@ -449,6 +485,9 @@ static const struct set sets[] = {
     {"moved88", KEDGE_BYTES, fill_records_88, move_records_88, 0, {0}},
     {"mesh", KEDGE_BYTES, fill_mesh, edit_bytes, 0, {0}},
     {"rows", KEDGE_BYTES, fill_rows, edit_bytes, 0, {0}},
+    {"tiles", KEDGE_BYTES, fill_tiles, NULL, 0, {0}},
+    {"copies", KEDGE_F32, fill_copies, NULL, 0, {0}},
+    {"wide text", KEDGE_BYTES, fill_wide_text, NULL, 0, {0}},
 };
 
 #endif
