@@ -234,12 +234,13 @@ static bool move_purge(struct job *j)
 	return true;
 }
 
-/* What this life brought there and went back behind let keep remove others, too: the judge, who looks there again in
- * another life, has to count it. */
+/* What this life brought there and went back behind, and what it follows, which may have come there with it, let keep
+ * remove others, too: the judge, who looks there again in another life, has to count it. */
 static void second_was(struct model *m)
 {
-	for (int i = m->first; i < m->count; i++)
-		m->nodes[i].was[1] = true;
+	for (int i = 0; i < m->count; i++)
+		if (i >= m->first || model_has(m, m->count - 1, i))
+			m->nodes[i].was[1] = true;
 }
 
 static bool move_second(struct job *j)
