@@ -5,21 +5,22 @@
  */
 #include "reduce/reducer.h"
 
-#define WAVE_SLABS ((size_t)4096)
+#define LIST_SLABS ((size_t)4096)
 
 struct builder {
 	struct kedge__reducer *r;
 	struct kedge__batch *batch;
 	bool sparse;
-	/* A wave of slabs: */
+	bool roomy; /* there is room for all digests of a slab, and not for as many as a sample of them has */
+	/* Slabs, from BEGIN on those of a wave: */
 	struct slab {
 		const struct kedge__last_region *region;
 		uint64_t first; /* chunk */
 		size_t count;   /* chunks */
 		size_t at;      /* probes: where they may be, */
-		size_t probes;  /* and how many there are */
+		size_t probes;  /* and how many there are; more than there is room for: they are not all there */
 	} * slabs;
-	size_t slab_count, room;
+	size_t slab_count, begin, end;
 };
 
 /* A chunk, or an entry of the log, with the digest of P. */
@@ -49,11 +50,17 @@ static void enter(void *ctx, struct kedge__probe *p, const struct kedge__spot *s
 	tally->entered += kedge__spot_put(s, kedge__entry_make(x, s->mark, p->kind, p->number));
 }
 
+static size_t room_for(const struct builder *b, size_t n)
+{
+	return b->sparse && !b->roomy ? kedge__sample_room(n) : n;
+}
+
 static int fill_slab(void *ctx, size_t i, int worker)
 {
 	const struct builder *b = ctx;
-	struct slab *s = &b->slabs[i];
-	struct kedge__probe *p = b->batch->probes + s->at;
+	struct slab *s = &b->slabs[b->begin + i];
+	struct kedge__probe *probes = b->batch->probes + s->at;
+	size_t n = 0, room = room_for(b, s->count);
 
 	(void)worker;
 	for (size_t k = 0; k < s->count; k++) {
@@ -61,38 +68,72 @@ static int fill_slab(void *ctx, size_t i, int worker)
 
 		if (b->sparse && !kedge__is_sample(digest))
 			continue;
-		p->digest = *digest;
-		p->number = (uint32_t)(s->region->number + s->first + k) & KEDGE__NO_NUMBER;
-		p->kind = kedge__last_kind(s->region, s->first + k) & 3u;
-		p++;
+		if (n < room)
+			probes[n] = (struct kedge__probe){.digest = *digest,
+							  .number = (uint32_t)(s->region->number + s->first + k) &
+								    KEDGE__NO_NUMBER,
+							  .kind = kedge__last_kind(s->region, s->first + k) & 3u};
+		n++;
 	}
-	s->probes = (size_t)(p - (b->batch->probes + s->at));
+	s->probes = n;
 	return 0;
 }
 
-/* Those of the slabs of the wave. */
-static void run_wave(struct builder *b)
+/* The next slabs: at least one, and no more than a wave has room for. */
+static void next_wave(struct builder *b)
+{
+	size_t room = 0;
+
+	for (b->end = b->begin; b->end < b->slab_count; b->end++) {
+		size_t more = room_for(b, b->slabs[b->end].count);
+
+		if (room + more > KEDGE__WAVE)
+			break;
+		b->slabs[b->end].at = room;
+		room += more;
+	}
+}
+
+/* False: some slab has more than there is room for, as where many chunks are the same. */
+static bool fill_wave(struct builder *b)
+{
+	bool fits = true;
+
+	kedge__pool_for(b->r->txn.pool, b->end - b->begin, fill_slab, b);
+	for (size_t i = b->begin; fits && i < b->end; i++)
+		fits = b->slabs[i].probes <= room_for(b, b->slabs[i].count);
+	return fits;
+}
+
+/* All that are listed. */
+static void run_slabs(struct builder *b)
 {
 	struct kedge__batch *batch = b->batch;
 
-	kedge__pool_for(b->r->txn.pool, b->slab_count, fill_slab, b);
-	batch->count = 0;
-	for (size_t i = 0; i < b->slab_count; i++) {
-		if (batch->count < b->slabs[i].at)
-			memmove(batch->probes + batch->count, batch->probes + b->slabs[i].at,
-				b->slabs[i].probes * sizeof(*batch->probes));
-		batch->count += b->slabs[i].probes;
+	for (b->begin = 0; b->begin < b->slab_count; b->begin = b->end) {
+		next_wave(b);
+		if (!fill_wave(b)) {
+			b->roomy = true;
+			next_wave(b);
+			fill_wave(b);
+		}
+		for (size_t i = b->begin; i < b->end; i++) {
+			if (batch->count < b->slabs[i].at)
+				memmove(batch->probes + batch->count, batch->probes + b->slabs[i].at,
+					b->slabs[i].probes * sizeof(*batch->probes));
+			batch->count += b->slabs[i].probes;
+		}
+		/* So few are entered sooner by one thread than they are dealt out. */
+		kedge__batch_run(batch, b->sparse ? NULL : b->r->txn.pool, &b->r->record.finder, enter, b);
 	}
-	kedge__batch_run(batch, b->r->txn.pool, &b->r->record.finder, enter, b);
-	b->slab_count = b->room = 0;
+	b->slab_count = 0;
 }
 
 static void add_slab(struct builder *b, const struct kedge__last_region *g, uint64_t first, size_t count)
 {
-	if (b->room + count > KEDGE__WAVE || b->slab_count == WAVE_SLABS)
-		run_wave(b);
-	b->slabs[b->slab_count++] = (struct slab){g, first, count, b->room, 0};
-	b->room += count;
+	if (b->slab_count == LIST_SLABS)
+		run_slabs(b);
+	b->slabs[b->slab_count++] = (struct slab){g, first, count, 0, 0};
 }
 
 static void add_region(struct builder *b, const struct kedge__last_region *g)
@@ -139,13 +180,13 @@ int kedge__build_here(struct kedge__reducer *r, struct kedge__error *err)
 	struct builder b = {.r = r, .batch = &rec->batch, .sparse = rec->finder.state == KEDGE__FINDER_SPARSE};
 	int rc = kedge__batch_begin(b.batch, KEDGE__MAX(rec->numbers, rec->log.count), err);
 
-	b.slabs = kedge__malloc(WAVE_SLABS * sizeof(*b.slabs));
+	b.slabs = kedge__malloc(LIST_SLABS * sizeof(*b.slabs));
 	if (!rc && !b.slabs)
 		rc = kedge__error_nomem(err);
 	for (size_t i = 0; !rc && i < r->last.regions.count; i++)
 		add_region(&b, r->last.regions.at[i]);
 	if (!rc) {
-		run_wave(&b);
+		run_slabs(&b);
 		add_log(&b);
 	}
 	kedge__free(b.slabs);

@@ -15,8 +15,6 @@
 #define MOST  4                   /* a version of which one chunk in so many changed has changed for the most part */
 #define WORTH 256                 /* auto: one chunk in so many must be a duplicate */
 #define TELL  (UINT64_C(1) << 15) /* changes: in a sample of them nothing is missed but 1/2800 of what is stored */
-#define SLACK 4                   /* so many times as many samples as are to be expected find room, */
-#define LEAST 8                   /* and so many in any case */
 #define DRY   8                   /* versions without a duplicate after which samples do again */
 
 struct search {
@@ -176,7 +174,7 @@ static int fill_slab(void *ctx, size_t i, int worker)
 /* How many probes there is room for, for N changes. */
 static size_t room_for(const struct search *f, size_t n)
 {
-	return f->sample && !f->roomy ? KEDGE__MIN(n, n * SLACK / KEDGE__SAMPLE + LEAST) : n;
+	return f->sample && !f->roomy ? kedge__sample_room(n) : n;
 }
 
 /* The next slabs: at least one, and no more than a wave has room for. */

@@ -128,6 +128,13 @@ static inline bool kedge__is_sample(const struct kedge__digest *d)
 	return !(d->lo >> KEDGE__SAMPLE_SHIFT);
 }
 
+/* Room for the samples among N digests: four times as many as are to be expected, and a few in any case. Of digests that are equal to
+ * each other there may be more. */
+static inline size_t kedge__sample_room(size_t n)
+{
+	return KEDGE__MIN(n, n * 4 / KEDGE__SAMPLE + 8);
+}
+
 static inline uint64_t kedge__finder_bytes(const struct kedge__finder *x)
 {
 	return x->blocks * x->buckets * sizeof(struct kedge__finder_bucket);

@@ -218,6 +218,31 @@ static void test_threads_agree(void **state)
 		lab_done(&lab[i]);
 }
 
+/* Samples go by digests: a slab that has a few chunks again and again has many more samples than are to be expected, or
+ * none. What moves elsewhere is found all the same, by a finder that is made again because most of the rest has
+ * changed. */
+static void test_samples_beside_repetitions(void **state)
+{
+	struct kedge__reducer *r = lab_reducer(KEDGE__REDUCER_TREE, CHUNK);
+	const uint64_t slab = (256 << 10) / CHUNK, kinds = 7, repeated = 9 * slab;
+	const struct lab_version *v;
+	static struct lab lab;
+
+	(void)state;
+	setup(&lab, 15);
+	for (uint64_t i = 0; i < repeated; i++)
+		if (i % slab >= kinds)
+			memcpy(lab.data[0] + i * CHUNK, lab.data[0] + (i - kinds) * CHUNK, CHUNK);
+	lab_take(&lab, r, NULL, 1, false);
+	draw_bytes(&lab.seed, lab.data[0] + repeated * CHUNK, BYTES - repeated * CHUNK);
+	lab_take(&lab, r, NULL, 2, false);
+	memmove(lab.data[0], lab.data[0] + repeated * CHUNK, 4 * slab * CHUNK);
+	draw_bytes(&lab.seed, lab.data[0] + 4 * slab * CHUNK, 100 * CHUNK);
+	v = lab_take(&lab, r, NULL, 3, false);
+	assert_int_equal(v->red.literal_bytes, 100 * CHUNK);
+	done(&lab, r);
+}
+
 /* What a large version that is rolled back entered does not stay. */
 static void test_large_rollback(void **state)
 {
@@ -253,6 +278,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_run_over_epochs),
 	    cmocka_unit_test(test_many_versions),
 	    cmocka_unit_test(test_threads_agree),
+	    cmocka_unit_test(test_samples_beside_repetitions),
 	    cmocka_unit_test(test_large_rollback),
 	};
 
