@@ -140,6 +140,7 @@ struct kedge__codec_why {
 	uint64_t sampled_bytes;
 	double spared; /* seconds of wanted->spare that the look took */
 	uint32_t age; /* versions since the data was sampled; 0: it was for this one */
+	bool far;     /* what is gained shows on entire blocks alone */
 };
 
 /* So few bytes that `auto` stores them uncompressed. */

@@ -139,36 +139,39 @@ static int sample_closely(struct look *l, struct kedge__error *err)
 	return 0;
 }
 
-static double packed_share(const struct kedge__codec_choice *choice, const struct kedge__codec_input *pieces, size_t n)
+/* Behind the few samples of a check there is room for what they are packed to. */
+static double packed_share(const struct look *l, const struct kedge__codec_input *pieces, size_t n)
 {
-	uint8_t packed[CHECK_BYTES];
+	uint8_t *packed = l->planner->samples + n * SAMPLE_BYTES;
 	size_t raw = 0, all = 0;
 
 	for (size_t k = 0; k < n; k++) {
 		uint16_t codec, param;
 		size_t used = pieces[k].bytes;
 
-		(void)kedge__block_pack(choice, &pieces[k], packed, &used, &codec, &param, NULL);
+		(void)kedge__block_pack(&l->plan->choice, &pieces[k], packed, &used, &codec, &param, NULL);
 		raw += pieces[k].bytes;
 		all += used;
 	}
 	return (double)all / (double)raw;
 }
 
-/* Is what is remembered still right, by a few samples? Where nothing is packed, that nothing is worth it. */
+/* Is what is remembered still right, by a few samples? Where nothing is packed, that nothing is worth it. Repeats that
+ * are far from each other are seen in entire blocks alone. */
 static int check_remembered(struct look *l, bool *right, struct kedge__error *err)
 {
 	const struct kedge__codec_plan *p = l->plan;
 	struct kedge__codec_input pieces[CHECK_PIECES];
 	size_t n = KEDGE__MIN(l->blocks->count, CHECK_PIECES);
+	size_t bytes = p->why.far || !kedge__codec_plan_packs(p) ? SAMPLE_BYTES : CHECK_BYTES;
 	bool base = kedge__codec_plan_wants_base(p) && base_opens(l);
-	int rc = take_samples(l, n, CHECK_BYTES, CHECK_BYTES, p->why.age, base, pieces, err);
+	int rc = take_samples(l, n, bytes, bytes, p->why.age, base, pieces, err);
 
 	if (rc)
 		return rc;
 	if (kedge__codec_plan_packs(p)) {
 		*right = (kedge__codec_plan_wants_base(p) && !pieces[0].base) ||
-			 kedge__codec_memory_fits(&p->why, packed_share(&p->choice, pieces, n));
+			 kedge__codec_memory_fits(&p->why, packed_share(l, pieces, n));
 		return 0;
 	}
 	l->wanted.bytes = p->subject.packing / 2;

@@ -431,6 +431,7 @@ static void take(struct kedge__codec_why *why, const struct kedge__sampler *s, c
 	why->size = t->size;
 	why->encode = 1 / t->pace;
 	why->decode = 1 / (1 / c->decode + fetch_time(s, c));
+	why->far = t->far;
 	why->reason = s->wanted.smallest     ? KEDGE__CODEC_SMALLEST
 		      : s->wanted.target > 0 ? KEDGE__CODEC_TARGET
 					     : KEDGE__CODEC_FASTEST;

@@ -244,6 +244,35 @@ static void test_remembered(void **state)
 	kedge__codec_memory_free(memory);
 }
 
+/* Blocks that repeat themselves further away than samples are long are checked as a whole; so is whether data has
+ * become like that. */
+static void test_far_repeats_are_remembered(void **state)
+{
+	struct kedge__codec_memory *memory;
+	uint64_t seed = 8;
+	struct lab l;
+
+	(void)state;
+	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
+	lab_open(&l, "auto", memory);
+	l.blocks.depends = false;
+	draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
+	make(&l);
+	assert_true(!kedge__codec_plan_packs(&l.plan) && !l.plan.why.far);
+	fill_tiles(l.data, (size_t)BLOCK * BLOCKS, 9);
+	make(&l);
+	assert_true(l.raw_asked == 2 + 8 && kedge__codec_plan_packs(&l.plan) && l.plan.why.far);
+	for (uint32_t age = 1; age <= 3; age++) {
+		make(&l);
+		assert_true(l.raw_asked == 2 && l.plan.why.age == age && kedge__codec_plan_packs(&l.plan));
+	}
+	draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
+	make(&l);
+	assert_true(l.raw_asked == 2 + 8 && !kedge__codec_plan_packs(&l.plan) && !l.plan.why.far);
+	lab_close(&l);
+	kedge__codec_memory_free(memory);
+}
+
 /* What blocks become makes the next look a close one, if it changes; those that found no base do not count. */
 static void test_learns(void **state)
 {
@@ -574,12 +603,19 @@ static void test_echoes_of_noise(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_given),        cmocka_unit_test(test_there),
-	    cmocka_unit_test(test_base),         cmocka_unit_test(test_remembered),
-	    cmocka_unit_test(test_learns),       cmocka_unit_test(test_kinds),
-	    cmocka_unit_test(test_strangers),    cmocka_unit_test(test_many_are_worth_a_look),
-	    cmocka_unit_test(test_lone_array),   cmocka_unit_test(test_joint),
-	    cmocka_unit_test(test_whole_blocks), cmocka_unit_test(test_echoes_of_noise),
+	    cmocka_unit_test(test_given),
+	    cmocka_unit_test(test_there),
+	    cmocka_unit_test(test_base),
+	    cmocka_unit_test(test_remembered),
+	    cmocka_unit_test(test_far_repeats_are_remembered),
+	    cmocka_unit_test(test_learns),
+	    cmocka_unit_test(test_kinds),
+	    cmocka_unit_test(test_strangers),
+	    cmocka_unit_test(test_many_are_worth_a_look),
+	    cmocka_unit_test(test_lone_array),
+	    cmocka_unit_test(test_joint),
+	    cmocka_unit_test(test_whole_blocks),
+	    cmocka_unit_test(test_echoes_of_noise),
 	    cmocka_unit_test(test_periods),
 	};
 
