@@ -656,7 +656,7 @@ static void compare(struct kedge__sampler *s, const struct kedge__chunk *block)
 	weigh_blocks(s);
 }
 
-static double block_share(const struct kedge__sampler *s, const struct kedge__chunk *block, struct kedge__trial *t)
+double kedge__trial_share(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *block)
 {
 	return (double)kedge__trial_pack(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
 }
@@ -687,7 +687,7 @@ static struct kedge__trial *confirm(struct kedge__sampler *s, const struct kedge
 		best = find_winner(s);
 		if (!best)
 			return NULL;
-		*share = block_share(s, block, best);
+		*share = kedge__trial_share(s, best, block);
 		best->beaten = 1 - *share < CONFIRMED * (1 - share_there(s, block, best));
 	}
 	return best->beaten ? NULL : best;
@@ -715,7 +715,7 @@ static void confirm_others(struct kedge__sampler *s, const struct kedge__chunk *
 		if (t == best || !(t == other || is_shy(t) || (even && is_plain(t)) || is_rival(t, best)) ||
 		    !is_worth(s, t) || t->cost > best->cost * NEAR_COST)
 			continue;
-		t->size = KEDGE__MIN(t->size, best->size * block_share(s, block, t) / share);
+		t->size = KEDGE__MIN(t->size, best->size * kedge__trial_share(s, t, block) / share);
 		t->cost = cost_of(s, t);
 	}
 }

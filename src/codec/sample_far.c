@@ -44,16 +44,11 @@ static bool sees_far(const struct kedge__trial *t)
 	       !(data & (KEDGE__DEEP | KEDGE__SLOW | KEDGE__THERE | KEDGE__SELDOM));
 }
 
-static double share_of(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *block)
-{
-	return (double)kedge__trial_pack(s, t, block, 0, block->bytes, 0) / (double)block->bytes;
-}
-
 /* Those that make the most of such repeats, by a block: chunks do not show them. */
 static void add_far(struct kedge__sampler *s, const struct kedge__chunk *block)
 {
 	for (size_t i = 0; i < s->trial_count; i++)
-		s->trials[i].whole = sees_far(&s->trials[i]) ? share_of(s, &s->trials[i], block) : 1;
+		s->trials[i].whole = sees_far(&s->trials[i]) ? kedge__trial_share(s, &s->trials[i], block) : 1;
 	for (size_t n = 0; n < FAR_TRIALS; n++) {
 		struct kedge__trial *best = NULL;
 

@@ -59,6 +59,7 @@ static inline bool kedge__trial_is_found(const struct kedge__trial *t)
 /* What bytes FROM to TO of a chunk shrink to. */
 size_t kedge__trial_pack(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *c, size_t from, size_t to,
 			 int worker);
+double kedge__trial_share(const struct kedge__sampler *s, struct kedge__trial *t, const struct kedge__chunk *block); /* of all of it */
 void kedge__sampler_add(struct kedge__sampler *s, struct kedge__trial *t); /* to those that are tried on more, if it is not one of them */
 
 /* sample_far.c */

@@ -337,20 +337,21 @@ void kedge__run_sweep(const kedge_t *k, int l, struct kedge__catalog *cat, const
 	kedge__error_done(&err);
 }
 
-/* What VERSION replaces on L2 is what a restart finds if L1 is lost before a version of the new run gets there: it stays
- * until then. What the process went back behind does not. */
-static const struct kedge__run *replaced_find(const struct kedge__job_run *run, uint64_t version)
+/* What VERSION replaces on L2 is what a restart finds if L1 is lost before a version of the new run gets there: it
+ * stays until then. What the process went back behind does not. */
+static const struct kedge__run *replaced_find(const struct kedge__job_run *run, const struct kedge__run *was,
+					      uint64_t version)
 {
 	if (run->last == version)
-		return &run->is;
+		return was;
 	return run->placed && run->from_version == version ? &run->from : NULL;
 }
 
 /* L2 is swept when the version gets there, if it is to: until then other ranks may be writing it. */
 void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2)
 {
-	const struct kedge__run *replaced = replaced_find(&k->run, version);
 	struct kedge__run was = k->run.is;
+	const struct kedge__run *replaced = replaced_find(&k->run, &was, version);
 	bool first = kedge__run_due(k, version);
 
 	k->run.last = version;
@@ -358,8 +359,6 @@ void kedge__run_published(kedge_t *k, uint64_t version, bool goes_to_l2)
 		return;
 	k->run.is = k->run.next;
 	k->run.next = (struct kedge__run){0};
-	if (replaced == &k->run.is)
-		replaced = &was;
 	for (int l = 0; l < KEDGE__LEVELS; l++) {
 		if (k->levels.at[l].on && k->levels.at[l].leads && !(l == KEDGE__L2 && goes_to_l2))
 			kedge__run_sweep(k, l, k->levels.at[l].write, &k->run.is, version,

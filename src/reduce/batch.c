@@ -44,6 +44,13 @@ void kedge__batch_done(struct kedge__batch *b)
 	*b = (struct kedge__batch){0};
 }
 
+void kedge__batch_gather(struct kedge__batch *b, size_t at, size_t n)
+{
+	if (b->count < at)
+		memmove(b->probes + b->count, b->probes + at, n * sizeof(*b->probes));
+	b->count += n;
+}
+
 /* Blocks of the finder belong to parts in their order. */
 static size_t part_of(const struct deal *d, struct kedge__digest digest)
 {

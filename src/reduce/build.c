@@ -117,12 +117,8 @@ static void run_slabs(struct builder *b)
 			next_wave(b);
 			fill_wave(b);
 		}
-		for (size_t i = b->begin; i < b->end; i++) {
-			if (batch->count < b->slabs[i].at)
-				memmove(batch->probes + batch->count, batch->probes + b->slabs[i].at,
-					b->slabs[i].probes * sizeof(*batch->probes));
-			batch->count += b->slabs[i].probes;
-		}
+		for (size_t i = b->begin; i < b->end; i++)
+			kedge__batch_gather(batch, b->slabs[i].at, b->slabs[i].probes);
 		/* So few are entered sooner by one thread than they are dealt out. */
 		kedge__batch_run(batch, b->sparse ? NULL : b->r->txn.pool, &b->r->record.finder, enter, b);
 	}

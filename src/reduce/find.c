@@ -217,11 +217,8 @@ static void run_wave(struct search *f)
 		next_wave(f);
 		fill_wave(f);
 	}
-	for (size_t i = 0; i < f->end - f->begin; i++) {
-		if (b->count < f->at[i])
-			memmove(b->probes + b->count, b->probes + f->at[i], f->counts[i] * sizeof(*b->probes));
-		b->count += f->counts[i];
-	}
+	for (size_t i = 0; i < f->end - f->begin; i++)
+		kedge__batch_gather(b, f->at[i], f->counts[i]);
 	kedge__batch_run(b, pool, &f->r->record.finder, find_one, f);
 }
 

@@ -312,6 +312,8 @@ struct kedge__batch {
 /* An empty batch, with room for EXPECTED probes or a wave; what it has is used again. */
 int kedge__batch_begin(struct kedge__batch *b, uint64_t expected, struct kedge__error *err);
 void kedge__batch_done(struct kedge__batch *b);
+/* N probes that were put at AT, which is where the batch ends or behind it, become its last ones. */
+void kedge__batch_gather(struct kedge__batch *b, size_t at, size_t n);
 /* fn() for each; equal digests in their order, one after the other. */
 void kedge__batch_run(struct kedge__batch *b, struct kedge__pool *pool, struct kedge__finder *x, kedge__probe_fn fn,
 		      void *ctx);

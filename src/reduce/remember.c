@@ -202,9 +202,7 @@ static void gather_probes(struct kedge__departure *d)
 	for (size_t i = d->begin; i < d->end; i++) {
 		const struct kedge__leaving *l = &d->list.at[i];
 
-		if (b->count < l->rank - d->base)
-			memmove(b->probes + b->count, b->probes + (l->rank - d->base), l->probes * sizeof(*b->probes));
-		b->count += l->probes;
+		kedge__batch_gather(b, (size_t)(l->rank - d->base), l->probes);
 	}
 }
 

@@ -83,6 +83,19 @@ static void lab_close(struct lab *l)
 	free(l->base);
 }
 
+/* "auto", with a memory of earlier versions. */
+static void remembering_open(struct lab *l, struct kedge__codec_memory **memory)
+{
+	assert_int_equal(kedge__codec_memory_new(memory, NULL), 0);
+	lab_open(l, "auto", *memory);
+}
+
+static void remembering_close(struct lab *l, struct kedge__codec_memory *memory)
+{
+	lab_close(l);
+	kedge__codec_memory_free(memory);
+}
+
 static void make(struct lab *l)
 {
 	const struct kedge__codec_region region = {.id = 5, .type = KEDGE_BYTES, .bytes = (uint64_t)BLOCK * BLOCKS};
@@ -219,8 +232,7 @@ static void test_remembered(void **state)
 	struct lab l;
 
 	(void)state;
-	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
-	lab_open(&l, "auto", memory);
+	remembering_open(&l, &memory);
 	make(&l);
 	assert_int_equal(l.raw_asked, 8);
 	make(&l);
@@ -240,8 +252,7 @@ static void test_remembered(void **state)
 	memset(l.data, 'x', (size_t)BLOCK * BLOCKS);
 	make(&l);
 	assert_true(l.raw_asked == 2 + 8 && kedge__codec_plan_packs(&l.plan));
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 }
 
 /* Blocks that repeat themselves further away than samples are long are checked as a whole; so is whether data has
@@ -253,8 +264,7 @@ static void test_far_repeats_are_remembered(void **state)
 	struct lab l;
 
 	(void)state;
-	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
-	lab_open(&l, "auto", memory);
+	remembering_open(&l, &memory);
 	l.blocks.depends = false;
 	draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
 	make(&l);
@@ -269,8 +279,7 @@ static void test_far_repeats_are_remembered(void **state)
 	draw_bytes(&seed, l.data, (size_t)BLOCK * BLOCKS);
 	make(&l);
 	assert_true(l.raw_asked == 2 + 8 && !kedge__codec_plan_packs(&l.plan) && !l.plan.why.far);
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 }
 
 /* What blocks become makes the next look a close one, if it changes; those that found no base do not count. */
@@ -285,8 +294,7 @@ static void test_learns(void **state)
 
 	(void)state;
 	assert_true(out && choice_of("xor+zstd", &with_base));
-	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
-	lab_open(&l, "auto", memory);
+	remembering_open(&l, &memory);
 	assert_int_equal(kedge__block_pack(&with_base, &(struct kedge__codec_input){l.data, BLOCK, KEDGE_BYTES, l.base},
 					   out, &used, &with, &param, NULL),
 			 0);
@@ -303,8 +311,7 @@ static void test_learns(void **state)
 	kedge__codec_plan_learn(&l.planner, &l.plan);
 	make(&l);
 	assert_int_equal(l.plan.why.age, 0);
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 	free(out);
 }
 
@@ -329,8 +336,7 @@ static void begin(struct lab *l)
 
 static void kinds_open(struct lab *l, struct kedge__codec_memory **memory)
 {
-	assert_int_equal(kedge__codec_memory_new(memory, NULL), 0);
-	lab_open(l, "auto", *memory);
+	remembering_open(l, memory);
 	l->blocks.count = 1;
 	l->blocks.bytes = BLOCK;
 	l->blocks.depends = false;
@@ -364,8 +370,7 @@ static void test_kinds(void **state)
 	}
 	begin(&l);
 	assert_int_equal(make_small(&l, 200, "grid99/density"), 1);
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 }
 
 /* A region that packs to another size than its kind is sampled by itself in the next version. */
@@ -393,8 +398,7 @@ static void test_strangers(void **state)
 	assert_false(kedge__codec_plan_packs(&l.plan));
 	assert_int_equal(make_small(&l, 4, "v4"), 0);
 	assert_true(kedge__codec_plan_packs(&l.plan));
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 }
 
 /* The more bytes a kind has to pack, the more closely its first region is sampled. */
@@ -414,8 +418,7 @@ static void test_many_are_worth_a_look(void **state)
 		kedge__codec_planner_expect(&l.planner, &region, &l.blocks);
 	assert_int_equal(make_small(&l, 2, "cell17"), 1);
 	assert_true(l.plan.why.tried * l.plan.why.sampled_bytes > 2 * one);
-	lab_close(&l);
-	kedge__codec_memory_free(memory);
+	remembering_close(&l, memory);
 }
 
 /* A small array gets its samples all the same if there are few such arrays, but not if there are many. */
@@ -428,8 +431,7 @@ static void test_lone_array(void **state)
 	struct lab l;
 
 	(void)state;
-	assert_int_equal(kedge__codec_memory_new(&memory, NULL), 0);
-	lab_open(&l, "auto", memory);
+	remembering_open(&l, &memory);
 	for (size_t i = 0; i < BYTES; i += 8) /* addresses of things of 16 bytes */
 		kedge__put64(l.data + i, UINT64_C(0x7f0000000000) + 16 * (draw(&seed) % (1 << 22)));
 	l.blocks = (struct kedge__codec_blocks){.ctx = &l, .count = 1, .bytes = BYTES, .raw = lab_raw};
@@ -446,8 +448,7 @@ static void test_lone_array(void **state)
 		tried += l.plan.why.reason != KEDGE__CODEC_BORROWED && l.plan.why.tried > 6;
 	}
 	assert_true(tried < 40);
-	kedge__codec_memory_free(memory);
-	lab_close(&l);
+	remembering_close(&l, memory);
 }
 
 /* Blocks are joined where numbers have echoes, as many to each, nearly, and only where that is allowed. */

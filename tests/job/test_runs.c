@@ -9,12 +9,17 @@
 
 static uint8_t m[BYTES], want[BYTES];
 
-static kedge_t *open_at(const struct place *p, bool l2)
+static kedge_t *open_with(const struct place *p, bool l2, const char *const *more)
 {
-	kedge_t *k = job_open(p, l2, MORE("reducer=tree", "chunk=64"));
+	kedge_t *k = job_open(p, l2, more);
 
 	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	return k;
+}
+
+static kedge_t *open_at(const struct place *p, bool l2)
+{
+	return open_with(p, l2, MORE("reducer=tree", "chunk=64"));
 }
 
 static void take(kedge_t *k, uint64_t version, uint64_t seed)
@@ -199,17 +204,16 @@ static void test_l2_comes_back(void **state)
 }
 
 /*
- * A version that is taken again does not go to L2, where the one that it replaces is all that there is. If L1 is lost then,
- * that one is what a restart finds, and no version that the job went back behind.
+ * A version that is taken again does not go to L2, where the one that it replaces is all that there is. If L1 is lost
+ * then, that one is what a restart finds, and no version that the job went back behind.
  */
 static void test_replaced_stays_on_l2(void **state)
 {
 	const struct place *p = *state;
 
 	for (int again = 0; again < 2; again++) {
-		kedge_t *k = job_open(p, true, MORE("l2_every=4", "l2_keep=1"));
+		kedge_t *k = open_with(p, true, MORE("l2_every=4", "l2_keep=1"));
 
-		assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 		for (uint64_t v = 1; v <= 4; v++)
 			take(k, v, v);
 		assert_ok(k, kedge_wait(k));
@@ -217,8 +221,7 @@ static void test_replaced_stays_on_l2(void **state)
 			take(k, 4, 44);
 		assert_ok(k, kedge_close(k));
 		if (!again) {
-			k = job_open(p, true, MORE("l2_every=4", "l2_keep=1"));
-			assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
+			k = open_with(p, true, MORE("l2_every=4", "l2_keep=1"));
 			comes_back(k, KEDGE_NEWEST, 4, 4);
 			take(k, 4, 44);
 			assert_ok(k, kedge_close(k));
@@ -242,9 +245,8 @@ static void test_replaced_stays_on_l2(void **state)
 static void test_replaced_leaves_l2(void **state)
 {
 	struct place *p = *state;
-	kedge_t *k = job_open(p, true, MORE("l2_every=4"));
+	kedge_t *k = open_with(p, true, MORE("l2_every=4"));
 
-	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
 	for (uint64_t v = 1; v <= 8; v++)
 		take(k, v, v);
 	assert_ok(k, kedge_wait(k)); /* 4 and 8 are on L2 */
@@ -316,32 +318,29 @@ static void test_every_level_knows(void **state)
 	assert_ok(k, kedge_close(k));
 }
 
-static kedge_t *open_with(const struct place *p, const char *every, const char *coalesce)
+static kedge_t *open_list(const struct place *p, const char *every, const char *coalesce)
 {
-	kedge_t *k = job_open(p, true, MORE("reducer=list", "chunk=64", every, coalesce));
-
-	assert_ok(k, kedge_protect(k, "m", m, BYTES, KEDGE_U8));
-	return k;
+	return open_with(p, true, MORE("reducer=list", "chunk=64", every, coalesce));
 }
 
 /* A version of an older run reaches L2 after one of a later run: it knows of no later ones, and abandons none. */
 static void test_older_run_reaches_l2_late(void **state)
 {
 	const struct place *p = *state;
-	kedge_t *k = open_with(p, "l2_every=100", "coalesce=auto");
+	kedge_t *k = open_list(p, "l2_every=100", "coalesce=auto");
 
 	take(k, 1, 1);
 	assert_ok(k, kedge_close(k));
-	k = open_with(p, "l2_every=1", "coalesce=auto");
+	k = open_list(p, "l2_every=1", "coalesce=auto");
 	comes_back(k, KEDGE_NEWEST, 1, 1);
 	take(k, 2, 2); /* alone on L2 */
 	assert_ok(k, kedge_close(k));
-	k = open_with(p, "l2_every=1", "coalesce=never");
+	k = open_list(p, "l2_every=1", "coalesce=never");
 	comes_back(k, KEDGE_NEWEST, 2, 2);
 	take(k, 3, 1); /* refers to 1, which goes to L2 with it */
 	assert_ok(k, kedge_close(k));
 	tree_remove(p->l1);
-	k = open_with(p, "l2_every=1", "coalesce=never");
+	k = open_list(p, "l2_every=1", "coalesce=never");
 	for (uint64_t v = 1; v <= 3; v++)
 		comes_back(k, v, v, v == 2 ? 2 : 1);
 	assert_ok(k, kedge_close(k));
